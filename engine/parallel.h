@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT
+// Threads. The only file of the program behind which oneTBB stands.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <type_traits>
+
+namespace mnm {
+
+/// A fixed team of threads. One region at a time; not to be shared by two threads.
+class Parallel {
+  public:
+    explicit Parallel(unsigned threads);
+    ~Parallel();
+    Parallel(const Parallel&) = delete;
+    Parallel& operator=(const Parallel&) = delete;
+
+    unsigned threads() const { return threads_; }
+
+    /// body(begin, end, worker) over [0, n) in ranges whose starts are multiples of `grain`; worker is in
+    /// [0, threads()) and no two ranges run under one worker at once. The ranges may depend on timing, so
+    /// a body must give the same bits however [0, n) is cut.
+    template <class Body>
+    void for_ranges(std::size_t n, std::size_t grain, Body&& body) {
+        using Plain = std::remove_reference_t<Body>;
+        run(n, grain,
+            [](void* context, std::size_t begin, std::size_t end, unsigned worker) {
+                (*static_cast<Plain*>(context))(begin, end, worker);
+            },
+            const_cast<void*>(static_cast<const void*>(&body)));
+    }
+
+    /// Runs body() inside the team, so that the regions it opens start without entering it anew.
+    template <class Body>
+    void enter(Body&& body) {
+        using Plain = std::remove_reference_t<Body>;
+        run_inside([](void* context) { (*static_cast<Plain*>(context))(); },
+                   const_cast<void*>(static_cast<const void*>(&body)));
+    }
+
+  private:
+    using RangeFunction = void (*)(void*, std::size_t, std::size_t, unsigned);
+    void run(std::size_t n, std::size_t grain, RangeFunction function, void* context);
+    void run_inside(void (*function)(void*), void* context);
+
+    struct Team;
+    unsigned threads_;
+    std::unique_ptr<Team> team_;
+};
+
+} // namespace mnm

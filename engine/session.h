@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT
+// A running text: the key/value cache, the position in it, and the forward pass.
+#pragma once
+
+#include "engine/model.h"
+#include "engine/parallel.h"
+#include "engine/tokenizer.h"
+#include "formats/result.h"
+#include "kernels/kernels.h"
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+
+namespace mnm {
+
+/// Borrows model, kernels and threads, which must outlive it. One thread at a time.
+///
+///     Session session(model, kernels::best(), parallel);
+///     auto logits = session.forward(prompt);      // logits of the last token, [V]
+///     if (!logits) return logits.error();
+class Session {
+  public:
+    Session(const Model& model, const kernels::Kernels& kernels, Parallel& parallel);
+    ~Session();
+    Session(Session&&) noexcept;
+
+    /// Appends the tokens and returns the logits [V] after the last one, valid until the next call. The
+    /// bits do not depend on how a text is cut into calls, nor on threads or level.
+    /// Errors: no tokens, a token id >= V, more tokens than the context has room for.
+    Result<std::span<const float>> forward(std::span<const TokenId> tokens);
+
+    /// The same, with the logits after every token: row(i, logits) for token i of this call, in order.
+    Result<void> forward_all(std::span<const TokenId> tokens,
+                             const std::function<void(std::size_t, std::span<const float>)>& row);
+
+    /// Tokens in the cache.
+    std::size_t position() const;
+    /// Forgets all tokens from `position` on, so that a common beginning is not computed again.
+    void rewind(std::size_t position);
+    /// Bytes of the cache at full context.
+    std::size_t cache_bytes() const;
+
+  private:
+    struct State;
+    std::unique_ptr<State> state_;
+};
+
+} // namespace mnm

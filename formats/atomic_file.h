@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+// Writing a file so that its name always holds either the old content or the whole new one.
+#pragma once
+
+#include "formats/result.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace mnm {
+
+/// Writes to a temporary file beside the target; commit() flushes it to the disk and renames it. An
+/// object destroyed before commit() removes the temporary file and leaves the target as it was.
+/// A target that exists and is no regular file (/dev/null, a pipe) is written directly.
+class AtomicFile {
+  public:
+    /// Errors: the folder is missing or not writable, the target is a directory.
+    static Result<AtomicFile> create(const std::string& path);
+    AtomicFile(AtomicFile&& other) noexcept;
+    AtomicFile& operator=(AtomicFile&&) = delete;
+    ~AtomicFile();
+
+    /// Appends; errors name the path and the system's reason (no space left, ...).
+    Result<void> write(std::span<const std::byte> bytes);
+    Result<void> write_zeros(std::uint64_t count);
+    std::uint64_t size() const { return size_; }
+    const std::string& path() const { return path_; }
+    /// Where the bytes are until commit(), for reading them back; equals path() for special files.
+    const std::string& temporary_path() const { return temporary_; }
+    /// Hands everything to the operating system, without renaming yet; for reading back.
+    Result<void> flush();
+    Result<void> commit();
+
+  private:
+    AtomicFile() = default;
+    std::string path_;
+    std::string temporary_;
+    std::intptr_t handle_ = -1;
+    std::uint64_t size_ = 0;
+};
+
+/// True when both names lead to the same file (links followed). False when either does not exist.
+bool same_file(const std::string& a, const std::string& b);
+
+} // namespace mnm
