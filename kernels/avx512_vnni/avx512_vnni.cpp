@@ -1,0 +1,5 @@
+#include "kernels/table.h"
+namespace mnm::kernels {
+void install_avx512_vnni(Kernels& table) noexcept;
+void install_avx512_vnni(Kernels&) noexcept {}
+}

@@ -1,0 +1,5 @@
+#include "kernels/table.h"
+namespace mnm::kernels {
+void install_portable(Kernels& table) noexcept;
+void install_portable(Kernels&) noexcept {}
+}

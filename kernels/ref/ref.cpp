@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: MIT
+// The reference level: plain loops that say what every other level must compute, bit for bit.
+#include "kernels/table.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+namespace mnm::kernels {
+namespace {
+
+/// a·b + c with one rounding. Without an instruction for it: the product is exact in double, the sum is
+/// rounded to odd (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008), so that
+/// the second rounding, to float, is the only one that counts.
+float fused(float a, float b, float c) noexcept {
+#ifdef __FP_FAST_FMAF
+    return __builtin_fmaf(a, b, c);
+#else
+    const double product = static_cast<double>(a) * b;
+    const double addend = c;
+    double sum = product + addend;
+    const double part = sum - product;
+    const double error = (product - (sum - part)) + (addend - part);
+    if (error < 0 || error > 0) {
+        uint64_t bits;
+        memcpy(&bits, &sum, sizeof bits);
+        if ((bits & 1) == 0) {
+            const bool away = (error > 0) == (sum > 0);
+            bits = away ? bits + 1 : bits - 1;
+            memcpy(&sum, &bits, sizeof sum);
+        }
+    }
+    return static_cast<float>(sum);
+#endif
+}
+
+float bits_to_float(uint32_t bits) noexcept {
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+uint32_t float_to_bits(float value) noexcept {
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+/// Adding this to |x| < 2^22 leaves round-to-even(x) in the low bits.
+constexpr float round_magic = 12582912.0f;
+constexpr uint32_t round_magic_bits = 0x4B400000;
+
+/// The fold every sum of sixteen lanes ends with.
+float fold(const float* lane) noexcept {
+    float a[8], b[4];
+    for (int i = 0; i < 8; ++i) a[i] = lane[i] + lane[i + 8];
+    for (int i = 0; i < 4; ++i) b[i] = a[i] + a[i + 4];
+    return (b[0] + b[2]) + (b[1] + b[3]);
+}
+
+/// Dot of two vectors, n a multiple of lanes.
+float dot(const float* a, const float* b, size_t n) noexcept {
+    float lane[lanes] = {};
+    for (size_t i = 0; i < n; i += lanes) {
+        for (size_t j = 0; j < lanes; ++j) lane[j] = fused(a[i + j], b[i + j], lane[j]);
+    }
+    return fold(lane);
+}
+
+/// Cephes' polynomial over [-ln2/2, ln2/2] (S. Moshier), with fused steps.
+float exp_one(float x) noexcept {
+    const bool vanishes = x < -87.33f;
+    if (x > 88.37f) x = 88.37f;
+    const float shifted = fused(x, 1.44269504f, round_magic);
+    const float n = shifted - round_magic;
+    float r = fused(n, -0.693359375f, x);
+    r = fused(n, 2.12194440e-4f, r);
+    float p = 1.9875691500e-4f;
+    p = fused(p, r, 1.3981999507e-3f);
+    p = fused(p, r, 8.3334519073e-3f);
+    p = fused(p, r, 4.1665795894e-2f);
+    p = fused(p, r, 1.6666665459e-1f);
+    p = fused(p, r, 5.0000001201e-1f);
+    p = fused(p, r * r, r) + 1.0f;
+    const float power = bits_to_float((float_to_bits(shifted) << 23) + 0x3F800000U);
+    return vanishes ? 0.0f : p * power;
+}
+
+void quantize(const float* x, size_t n, int8_t* q, float* scale) noexcept {
+    for (size_t g = 0; g < n / group; ++g, x += group, q += group) {
+        float largest = 0;
+        for (size_t i = 0; i < group; ++i) {
+            const float magnitude = fabsf(x[i]);
+            largest = largest < magnitude ? magnitude : largest;
+        }
+        const float inverse = 127.0f / largest;
+        if (!(inverse <= FLT_MAX)) { // zeros, or too small for its inverse
+            memset(q, 0, group);
+            scale[g] = 0;
+            continue;
+        }
+        scale[g] = largest / 127.0f;
+        for (size_t i = 0; i < group; ++i) {
+            const uint32_t rounded = float_to_bits(x[i] * inverse + round_magic) - round_magic_bits;
+            q[i] = static_cast<int8_t>(rounded);
+        }
+    }
+}
+
+void store(const Target& target, size_t token, size_t row, float value) noexcept {
+    float& y = target.y[token * target.stride + row];
+    y = target.add ? y + value : value;
+}
+
+void matmul_f32(const float* w, size_t begin, size_t end, const FloatRows& x, const Target& target,
+                void*) noexcept {
+    for (size_t t = 0; t < x.count; ++t) {
+        for (size_t r = begin; r < end; ++r) {
+            store(target, t, r, dot(w + r * x.cols, x.x + t * x.cols, x.cols));
+        }
+    }
+}
+
+void matmul_q8(const int8_t* w, const float* scale, size_t begin, size_t end, const QuantizedRows& x,
+               const Target& target, void*) noexcept {
+    const size_t groups = x.cols / group;
+    for (size_t t = 0; t < x.count; ++t) {
+        for (size_t r = begin; r < end; ++r) {
+            float acc = 0;
+            for (size_t g = 0; g < groups; ++g) {
+                const int8_t* a = x.q + t * x.cols + g * group;
+                const int8_t* b = w + r * x.cols + g * group;
+                int32_t sum = 0;
+                for (size_t i = 0; i < group; ++i) sum += a[i] * b[i];
+                acc = fused(static_cast<float>(sum), x.scale[t * groups + g], acc);
+            }
+            store(target, t, r, acc * scale[r]);
+        }
+    }
+}
+
+void matmul_q4(const uint8_t* w, const float* scale, size_t begin, size_t end, const QuantizedRows& x,
+               const Target& target, void*) noexcept {
+    const size_t groups = x.cols / group;
+    for (size_t t = 0; t < x.count; ++t) {
+        for (size_t r = begin; r < end; ++r) {
+            float acc = 0;
+            for (size_t g = 0; g < groups; ++g) {
+                const int8_t* a = x.q + t * x.cols + g * group;
+                const uint8_t* b = w + (r * groups + g) * (group / 2);
+                int32_t sum = 0;
+                for (size_t i = 0; i < group / 2; ++i) {
+                    sum += a[i] * ((b[i] & 15) - 8);
+                    sum += a[i + group / 2] * ((b[i] >> 4) - 8);
+                }
+                const float factor = scale[r * groups + g] * x.scale[t * groups + g];
+                acc = fused(static_cast<float>(sum), factor, acc);
+            }
+            store(target, t, r, acc);
+        }
+    }
+}
+
+void rmsnorm(const float* x, const float* w, size_t n, float eps, float* y) noexcept {
+    const float mean = dot(x, x, n) / static_cast<float>(n);
+    const float inverse = 1.0f / sqrtf(mean + eps);
+    for (size_t i = 0; i < n; ++i) y[i] = x[i] * inverse * w[i];
+}
+
+void rope(float* head, size_t head_dim, const float* cos_sin) noexcept {
+    for (size_t i = 0; i < head_dim; i += 2) {
+        const float c = cos_sin[i], s = cos_sin[i + 1];
+        const float a = head[i], b = head[i + 1];
+        head[i] = fused(a, c, -(b * s));
+        head[i + 1] = fused(b, c, a * s);
+    }
+}
+
+void swiglu(const float* gate, const float* up, size_t n, float* y) noexcept {
+    for (size_t i = 0; i < n; ++i) y[i] = gate[i] / (1.0f + exp_one(-gate[i])) * up[i];
+}
+
+void attend(const AttentionBlock& block, const AttentionState& state, bool first) noexcept {
+    const size_t stride = block.head_stride;
+    for (size_t h = 0; h < block.heads; ++h) {
+        float p[key_block];
+        float largest = -INFINITY;
+        for (size_t j = 0; j < block.keys; ++j) {
+            p[j] = dot(block.q + h * stride, block.k + j * stride, stride) * block.scale;
+            if (p[j] > largest) largest = p[j];
+        }
+        float lane[lanes] = {};
+        for (size_t j = 0; j < block.keys; ++j) {
+            p[j] = exp_one(p[j] - largest);
+            lane[j % lanes] += p[j];
+        }
+        const float sum = fold(lane);
+
+        float* out = state.out + h * stride;
+        const float before = first ? largest : state.max[h];
+        const float top = before > largest ? before : largest;
+        const float keep = first ? 0.0f : exp_one(before - top);
+        const float take = exp_one(largest - top);
+        for (size_t d = 0; d < stride; ++d) {
+            float acc = 0;
+            for (size_t j = 0; j < block.keys; ++j) acc = fused(p[j], block.v[j * stride + d], acc);
+            out[d] = first ? acc : fused(out[d], keep, acc * take);
+        }
+        state.sum[h] = first ? sum : fused(state.sum[h], keep, sum * take);
+        state.max[h] = top;
+    }
+}
+
+void attend_finish(const AttentionState& state, size_t heads, size_t head_stride) noexcept {
+    for (size_t h = 0; h < heads; ++h) {
+        const float inverse = 1.0f / state.sum[h];
+        for (size_t d = 0; d < head_stride; ++d) state.out[h * head_stride + d] *= inverse;
+    }
+}
+
+float softmax(const float* x, size_t n, float scale, float* y) noexcept {
+    float largest = x[0];
+    for (size_t i = 1; i < n; ++i) largest = x[i] > largest ? x[i] : largest;
+    float lane[lanes] = {};
+    for (size_t i = 0; i < n; ++i) {
+        y[i] = exp_one((x[i] - largest) * scale);
+        lane[i % lanes] += y[i];
+    }
+    return fold(lane);
+}
+
+void exp_all(const float* x, size_t n, float* y) noexcept {
+    for (size_t i = 0; i < n; ++i) y[i] = exp_one(x[i]);
+}
+
+size_t argmax(const float* x, size_t n) noexcept {
+    size_t best = 0;
+    for (size_t i = 1; i < n; ++i) {
+        if (x[i] > x[best]) best = i;
+    }
+    return best;
+}
+
+} // namespace
+
+void install_ref(Kernels& table) noexcept;
+void install_ref(Kernels& table) noexcept {
+    table.quantize = quantize;
+    table.matmul_f32 = matmul_f32;
+    table.matmul_q8 = matmul_q8;
+    table.matmul_q4 = matmul_q4;
+    table.rmsnorm = rmsnorm;
+    table.rope = rope;
+    table.swiglu = swiglu;
+    table.attend = attend;
+    table.attend_finish = attend_finish;
+    table.softmax = softmax;
+    table.exp = exp_all;
+    table.argmax = argmax;
+}
+
+} // namespace mnm::kernels
