@@ -34,8 +34,8 @@ struct Layer {
 /// Const after construction; any number of sessions on any threads may share it. Owns the mapping.
 class Model {
   public:
-    /// Errors: a matrix in a weight type the engine has no product for, an unaligned tensor. The scales
-    /// and norms are checked to be finite; the weights are not read.
+    /// Errors: a matrix in a weight type the engine has no product for, a tensor missing or unaligned, a
+    /// norm weight that is not finite. The matrices themselves are not read.
     static Result<Model> bind(ModelFile file);
     static Result<Model> open(const std::string& path);
 

@@ -17,12 +17,14 @@ namespace mnm {
 
 /// Borrows model, kernels and threads, which must outlive it. One thread at a time.
 ///
-///     Session session(model, kernels::best(), parallel);
-///     auto logits = session.forward(prompt);      // logits of the last token, [V]
-///     if (!logits) return logits.error();
+///     MNM_TRY(Session session, Session::create(model, kernels::best(), parallel));
+///     MNM_TRY(auto logits, session.forward(prompt));      // logits of the last token, [V]
 class Session {
   public:
-    Session(const Model& model, const kernels::Kernels& kernels, Parallel& parallel);
+    /// The cache has room for the model's whole context; its pages are taken as the text grows.
+    /// Errors: not enough memory for it.
+    static Result<Session> create(const Model& model, const kernels::Kernels& kernels,
+                                  Parallel& parallel);
     ~Session();
     Session(Session&&) noexcept;
 
@@ -44,6 +46,7 @@ class Session {
 
   private:
     struct State;
+    explicit Session(std::unique_ptr<State> state);
     std::unique_ptr<State> state_;
 };
 

@@ -95,6 +95,8 @@ struct Format {
     bool (*probe)(std::span<const std::byte> file);
     Result<ModelFile> (*open)(std::shared_ptr<const MappedFile> file);
     Result<void> (*write)(AtomicFile& out, const WritePlan& plan, const EncodeRows& encode); ///< may be null
+    /// The tensors as they are stored, in the file's own naming and order; for reading a result back.
+    Result<std::vector<TensorView>> (*list)(std::shared_ptr<const MappedFile> file) = nullptr;
 };
 
 std::span<const Format> model_formats();
