@@ -37,9 +37,15 @@ class AtomicFile {
     AtomicFile() = default;
     std::string path_;
     std::string temporary_;
+    std::string target_; ///< what is renamed over: path_ with its links followed
     std::intptr_t handle_ = -1;
+    int slot_ = -1; ///< among the names that remove_unfinished_files() knows
     std::uint64_t size_ = 0;
 };
+
+/// Removes the temporary file of every AtomicFile that lives now. For a handler of SIGINT or SIGTERM
+/// that ends the process next: it calls nothing that is not async-signal-safe.
+void remove_unfinished_files() noexcept;
 
 /// True when both names lead to the same file (links followed). False when either does not exist.
 bool same_file(const std::string& a, const std::string& b);

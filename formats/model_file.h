@@ -30,6 +30,7 @@ struct TensorView {
     std::uint64_t cols = 0;
     const std::byte* data = nullptr;   ///< 64-byte aligned in .mnm and .ckpt; lives as long as the mapping
     const std::byte* scales = nullptr; ///< null where the codec has no scale plane
+    std::optional<std::uint64_t> checksum = std::nullopt; ///< XXH64 of what is stored, where the file has one
 };
 
 /// What the chat starts with unless told otherwise.
@@ -105,6 +106,10 @@ const Format* find_format(std::string_view name);
 /// Opens any supported model file: probes the content, never the name. The errors say what the
 /// content looks like (an HTML page, a zip, a git-lfs pointer, another program's format) when no format fits.
 Result<ModelFile> open_model(const std::string& path);
+
+/// Reads every weight once and compares it with the file's checksums; a format without them passes.
+/// The error names the first damaged tensor. Opening a file does not do this: it takes as long as the disk.
+Result<void> verify_tensors(const ModelFile& file);
 
 /// The tensors a model of this config has, in .mnm order (that of the checkpoint: embedding, the
 /// matrices of each layer, the norms, then the head when untied), with every matrix in `matrices`

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: MIT
+// AtomicFile on POSIX: O_EXCL, fsync, rename, fsync of the folder.
+#include "formats/atomic_file.h"
+
+#include "formats/src/unfinished.h"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <random>
+#include <system_error>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace mnm {
+
+namespace {
+
+UnfinishedNames<char> unfinished;
+
+Error failure(const std::string& path, int code) {
+    return Error{fmt::format("{}: {}", path, std::strerror(code))};
+}
+
+/// The folder part, so that `folder + name` is a path in it.
+std::string folder_of(const std::string& path) {
+    const std::size_t slash = path.rfind('/');
+    return slash == std::string::npos ? "./" : path.substr(0, slash + 1);
+}
+
+/// Follows links by hand: the last one may point to a file that is still to be made.
+std::string follow_links(std::string path) {
+    for (int depth = 0; depth < 40; ++depth) {
+        std::error_code none;
+        const std::filesystem::path to = std::filesystem::read_symlink(path, none);
+        if (none) break;
+        path = to.is_absolute() ? to.native() : folder_of(path) + to.native();
+    }
+    return path;
+}
+
+/// Tells apart the runs that share a folder; a stale name of an earlier process cannot match.
+std::string unique_name() {
+    static std::atomic<unsigned> count{0};
+    std::random_device random;
+    return fmt::format(".mnm-{}-{}-{:08x}.unfinished", ::getpid(), count++, random());
+}
+
+int open_retrying(const std::string& path, int flags) {
+    int handle;
+    do handle = ::open(path.c_str(), flags | O_CLOEXEC, 0666);
+    while (handle < 0 && errno == EINTR);
+    return handle;
+}
+
+int sync_retrying(int handle) {
+    int result;
+    do result = ::fsync(handle);
+    while (result != 0 && errno == EINTR);
+    // Pipes, terminals and some network folders have nothing to flush.
+    return result != 0 && (errno == EINVAL || errno == EROFS || errno == ENOTSUP) ? 0 : result;
+}
+
+} // namespace
+
+void remove_unfinished_files() noexcept {
+    unfinished.drain([](const char* name) { ::unlink(name); });
+}
+
+Result<AtomicFile> AtomicFile::create(const std::string& path) {
+    if (path.empty()) return Error{"the name of the file to write is empty"};
+    AtomicFile file;
+    file.path_ = path;
+    struct stat status {};
+    const bool exists = ::stat(path.c_str(), &status) == 0;
+    if (!exists && errno != ENOENT) return failure(path, errno);
+    if ((exists && S_ISDIR(status.st_mode)) || path.ends_with('/'))
+        return Error{fmt::format("{}: is a directory, expected the name of a file", path)};
+    if (exists && !S_ISREG(status.st_mode)) {
+        file.target_ = file.temporary_ = path;
+        const int handle = open_retrying(path, O_WRONLY);
+        if (handle < 0) return failure(path, errno);
+        file.handle_ = handle;
+        return file;
+    }
+    // A rename needs no right on the old file; someone who took that right away meant it.
+    if (exists && ::access(path.c_str(), W_OK) != 0) return failure(path, errno);
+
+    file.target_ = follow_links(path);
+    const std::string folder = folder_of(file.target_);
+    int handle = -1;
+    for (int attempt = 0; attempt < 16 && handle < 0; ++attempt) {
+        unfinished.remove(file.slot_);
+        file.temporary_ = folder + unique_name();
+        file.slot_ = unfinished.add(file.temporary_);
+        handle = open_retrying(file.temporary_, O_WRONLY | O_CREAT | O_EXCL);
+        if (handle < 0 && errno != EEXIST) break;
+    }
+    if (handle < 0) {
+        const int code = errno;
+        unfinished.remove(file.slot_);
+        file.slot_ = -1;
+        if (code == ENOENT || code == ENOTDIR)
+            return Error{fmt::format("{}: the folder {} does not exist", path, folder)};
+        return Error{fmt::format("{}: cannot write in the folder {}: {}", path, folder,
+                                 std::strerror(code))};
+    }
+    file.handle_ = handle;
+    if (exists) (void)!::fchmod(handle, status.st_mode & 07777);
+    return file;
+}
+
+AtomicFile::AtomicFile(AtomicFile&& other) noexcept
+    : path_(std::move(other.path_)), temporary_(std::move(other.temporary_)),
+      target_(std::move(other.target_)), handle_(std::exchange(other.handle_, -1)),
+      slot_(std::exchange(other.slot_, -1)), size_(other.size_) {}
+
+AtomicFile::~AtomicFile() {
+    if (handle_ < 0) return;
+    ::close(static_cast<int>(handle_));
+    if (temporary_ != target_) ::unlink(temporary_.c_str());
+    unfinished.remove(slot_);
+}
+
+Result<void> AtomicFile::write(std::span<const std::byte> bytes) {
+    while (!bytes.empty()) {
+        // One call takes at most 2 GiB, and less on some systems.
+        const std::size_t part = std::min(bytes.size(), std::size_t{1} << 30);
+        const ssize_t done = ::write(static_cast<int>(handle_), bytes.data(), part);
+        if (done < 0 && errno == EINTR) continue;
+        if (done < 0) return failure(path_, errno);
+        bytes = bytes.subspan(static_cast<std::size_t>(done));
+        size_ += static_cast<std::uint64_t>(done);
+    }
+    return {};
+}
+
+Result<void> AtomicFile::flush() { return {}; }
+
+Result<void> AtomicFile::commit() {
+    const int handle = static_cast<int>(handle_);
+    if (sync_retrying(handle) != 0) return failure(path_, errno);
+    if (temporary_ == target_) {
+        handle_ = -1;
+        if (::close(handle) != 0) return failure(path_, errno);
+        return {};
+    }
+    if (::rename(temporary_.c_str(), target_.c_str()) != 0) return failure(path_, errno);
+    ::close(handle);
+    handle_ = -1;
+    unfinished.remove(std::exchange(slot_, -1));
+    // The new name itself must reach the disk; where a folder cannot be opened, it has done so alone.
+    const int folder = open_retrying(folder_of(target_), O_RDONLY | O_DIRECTORY);
+    if (folder >= 0) {
+        sync_retrying(folder);
+        ::close(folder);
+    }
+    temporary_ = target_;
+    return {};
+}
+
+} // namespace mnm
