@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: MIT
+// mnm eval: how well a model predicts a text, and how far it is from another one.
+#include "cli/command.h"
+#include "cli/options.h"
+#include "cli/progress.h"
+#include "cli/report.h"
+#include "cli/tokenizer_source.h"
+#include "engine/evaluate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+
+namespace mnm::cli {
+namespace {
+
+struct EvalOptions {
+    std::string model;
+    std::string data;
+    std::string reference;
+    std::string tokenizer;
+    std::optional<std::uint64_t> rows;
+    EngineOptions engine;
+    OutputOptions report;
+};
+
+Result<std::vector<EvaluationRow>> read_rows(const EvalOptions& options, const Model& model,
+                                             const Tokenizer* tokenizer) {
+    MNM_TRY(auto mapping, MappedFile::open(options.data));
+    if (TokenStream::probe(mapping->bytes())) {
+        MNM_TRY(const TokenStream stream, TokenStream::open(options.data));
+        const std::uint64_t stored = model.file().details.tokenizer_hash;
+        const std::uint64_t hash = stored == 0 && tokenizer ? tokenizer->hash() : stored;
+        return evaluation_rows(stream, model.config(), hash, options.rows);
+    }
+    if (tokenizer == nullptr) {
+        MNM_TRY(auto missing, need_tokenizer(model.file(), options.tokenizer));
+    }
+    const auto bytes = mapping->bytes();
+    std::vector<TokenId> tokens = {tokenizer->bos()};
+    tokenizer->encode({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, tokens);
+    return evaluation_rows(tokens, model.config(), options.rows);
+}
+
+std::string evaluation_text(const Evaluation& result, std::size_t rows, std::uint64_t window) {
+    std::string text = fmt::format("loss            {:.6f} nats\n"
+                                   "perplexity      {:.5f}\n",
+                                   result.loss_nats, result.perplexity);
+    if (result.target_bytes != 0)
+        text += fmt::format("bits per byte   {:.6f}\n", result.bits_per_byte);
+    text += fmt::format("targets         {} in {} rows of up to {} tokens, each from an empty cache\n",
+                        grouped(result.targets), rows, window);
+    if (const auto& divergence = result.divergence) {
+        text += fmt::format("reference loss  {:.6f} nats\n"
+                            "KL divergence   {:.6f} bits mean, {:.6f} 99th percentile, {:.6f} max\n"
+                            "top-1 agreement {:.2f} %\n",
+                            divergence->reference_loss_nats, divergence->kl_mean,
+                            divergence->kl_p99, divergence->kl_max,
+                            100.0 * divergence->top1_agreement);
+    }
+    return text + fmt::format("speed           {:.0f} tokens/s\n", result.tokens_per_second);
+}
+
+nlohmann::ordered_json evaluation_json(const Evaluation& result, std::uint64_t window) {
+    nlohmann::ordered_json json = {
+        {"loss_nats", result.loss_nats},
+        {"perplexity", result.perplexity},
+        {"targets", result.targets},
+        {"bits_per_byte", nullptr},
+        {"target_bytes", result.target_bytes},
+        {"rows", result.row_loss_nats.size()},
+        {"window", window},
+        {"tokens_per_second", result.tokens_per_second},
+        {"seconds", result.seconds},
+        {"rows_loss_nats", result.row_loss_nats},
+    };
+    if (result.target_bytes != 0) json["bits_per_byte"] = result.bits_per_byte;
+    if (const auto& divergence = result.divergence) {
+        json["kl_bits"] = {{"mean", divergence->kl_mean},
+                           {"p99", divergence->kl_p99},
+                           {"max", divergence->kl_max}};
+        json["top1_agreement"] = divergence->top1_agreement;
+        json["reference_loss_nats"] = divergence->reference_loss_nats;
+    }
+    return json;
+}
+
+Result<void> eval(const EvalOptions& options) {
+    MNM_TRY(const Model model, Model::open(options.model));
+    std::optional<Model> reference;
+    if (!options.reference.empty()) {
+        MNM_TRY(reference, Model::open(options.reference));
+    }
+    MNM_TRY(auto found, find_tokenizer(model.file(), options.tokenizer));
+    std::optional<Tokenizer> tokenizer;
+    if (found) tokenizer.emplace(std::move(found->file));
+
+    MNM_TRY(const auto rows, read_rows(options, model, tokenizer ? &*tokenizer : nullptr));
+    Parallel parallel(options.engine.count());
+    auto progress = std::make_unique<Progress>("evaluating", options.report.quiet);
+    MNM_TRY(const Evaluation result,
+            evaluate(model, reference ? &*reference : nullptr, tokenizer ? &*tokenizer : nullptr,
+                     rows, options.engine.kernels(), parallel,
+                     [&](std::size_t done, std::size_t total) { progress->update(done, total); }));
+    progress.reset();
+
+    std::uint64_t window = 0;
+    for (const EvaluationRow& row : rows)
+        window = std::max<std::uint64_t>(window, row.inputs.size());
+    if (options.report.json) {
+        print_json(evaluation_json(result, window));
+    } else {
+        print(evaluation_text(result, rows.size(), window));
+    }
+    return {};
+}
+
+} // namespace
+
+Command add_eval(CLI::App& app) {
+    auto options = std::make_shared<EvalOptions>();
+    CLI::App* parser = app.add_subcommand("eval", "Measure a model's loss on a text");
+    parser->add_option("MODEL", options->model, "Model file or checkpoint")->required();
+    parser->add_option("--data", options->data, "Token stream (.tok) or plain text")
+        ->required()
+        ->type_name("FILE");
+    parser->add_option("--rows", options->rows, "Use only the first N rows")
+        ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40))
+        ->type_name("N");
+    parser
+        ->add_option("--reference", options->reference,
+                     "Model to compare with: KL divergence and top-1 agreement")
+        ->type_name("MODEL2");
+    parser
+        ->add_option("--tokenizer", options->tokenizer,
+                     "tokenizer.bin, or a model that holds one (default: MODEL's own)")
+        ->type_name("FILE");
+    add_engine(*parser, options->engine);
+    add_json(*parser, options->report);
+    add_quiet(*parser, options->report);
+    parser->footer("Example:\n  mnm eval tales.mnm --data models/tales-chat-val.tok "
+                   "--reference models/tales-chat.ckpt");
+    return {parser, [options] { return eval(*options); }};
+}
+
+} // namespace mnm::cli

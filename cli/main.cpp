@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT
+// mnm: parses the command line and runs the subcommand that it names.
+#include "cli/command.h"
+#include "cli/interrupt.h"
+#include "cli/options.h"
+#include "cli/report.h"
+#include "cli/version.h"
+
+#include <fmt/format.h>
+
+#include <exception>
+#include <vector>
+
+namespace {
+
+using namespace mnm;
+using namespace mnm::cli;
+
+std::string version_text() {
+#if defined(__clang__)
+    const std::string compiler = fmt::format("clang {}", __clang_version__);
+#elif defined(__GNUC__)
+    const std::string compiler = fmt::format("g++ {}", __VERSION__);
+#else
+    const std::string compiler = "an unnamed compiler";
+#endif
+    return fmt::format("mnm {} ({})\ncompiler: {}\nkernels built: {}\nkernels usable here: {}",
+                       version, revision, compiler, joined(kernels::built_levels()),
+                       joined(kernels::usable_levels()));
+}
+
+/// Help and version ask for an early end, anything else is a usage error.
+int end_of_parsing(const CLI::App& app, const CLI::ParseError& error) {
+    const CLI::App* named = &app;
+    for (const CLI::App* parser : app.get_subcommands())
+        named = parser;
+    if (dynamic_cast<const CLI::CallForHelp*>(&error) != nullptr) {
+        print(named->help());
+        return 0;
+    }
+    if (dynamic_cast<const CLI::CallForVersion*>(&error) != nullptr) {
+        print(version_text() + "\n");
+        return 0;
+    }
+    const std::string command = named == &app ? "mnm" : "mnm " + named->get_name();
+    print_error(fmt::format("{} (see {} --help)", error.what(), command));
+    return 2;
+}
+
+int run(int argc, char** argv) {
+    CLI::App app("Mnemonic: small language models, quantised, measured and chatting on any CPU",
+                 "mnm");
+    app.set_version_flag("--version", "");
+    app.require_subcommand(1);
+    app.footer("Example:\n  mnm quantize models/tales-chat.ckpt tales.mnm && mnm chat tales.mnm\n"
+               "mnm COMMAND --help explains a command.");
+    const std::vector<Command> commands = {add_quantize(app), add_chat(app),     add_eval(app),
+                                           add_gguf(app),     add_bench(app),    add_info(app),
+                                           add_tokenize(app), add_logits(app)};
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+        return end_of_parsing(app, error);
+    }
+    for (const Command& command : commands) {
+        if (!command.parser->parsed()) continue;
+        if (const Result<void> done = command.run(); !done) {
+            print_error(done.error().message);
+            return 1;
+        }
+    }
+    return 0;
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+    handle_signals();
+    int status = 1;
+    try {
+        status = run(argc, argv);
+    } catch (const std::bad_alloc&) {
+        print_error("out of memory");
+    } catch (const std::exception& error) {
+        print_error(error.what());
+    }
+    flush_output();
+    return status;
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT
+// Flags that several subcommands share.
+#include "cli/options.h"
+
+#include "engine/processors.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <numeric>
+
+namespace mnm::cli {
+namespace {
+
+/// Levenshtein distance.
+std::size_t distance(const std::string& a, const std::string& b) {
+    std::vector<std::size_t> row(b.size() + 1);
+    std::iota(row.begin(), row.end(), std::size_t{0});
+    for (std::size_t i = 1; i <= a.size(); ++i) {
+        std::size_t diagonal = row[0];
+        row[0] = i;
+        for (std::size_t j = 1; j <= b.size(); ++j) {
+            const std::size_t substitute = diagonal + (a[i - 1] != b[j - 1] ? 1 : 0);
+            diagonal = row[j];
+            row[j] = std::min({substitute, row[j] + 1, row[j - 1] + 1});
+        }
+    }
+    return row[b.size()];
+}
+
+std::string level_problem(const std::string& level) {
+    if (kernels::find(level) != nullptr) return {};
+    const auto built = kernels::built_levels();
+    const bool known = std::find(built.begin(), built.end(), level) != built.end();
+    return fmt::format("kernel level '{}' {}; usable: {}", level,
+                       known ? "is not supported by this processor" : "is not built",
+                       joined(kernels::usable_levels()));
+}
+
+} // namespace
+
+std::string joined(const std::vector<std::string>& names) {
+    return fmt::format("{}", fmt::join(names, ", "));
+}
+
+CLI::Validator one_of(std::vector<std::string> names) {
+    std::string listed = "{" + joined(names) + "}";
+    return CLI::Validator(
+        [names = std::move(names)](std::string& value) -> std::string {
+            if (std::find(names.begin(), names.end(), value) != names.end()) return {};
+            const auto nearest = *std::min_element(
+                names.begin(), names.end(), [&](const std::string& a, const std::string& b) {
+                    return distance(a, value) < distance(b, value);
+                });
+            return fmt::format("'{}' is not offered; there is {} (nearest: {})", value,
+                               joined(names), nearest);
+        },
+        listed);
+}
+
+CLI::Validator number_between(double low, double high) {
+    return CLI::Validator(
+        [low, high](std::string& value) -> std::string {
+            char* end = nullptr;
+            const double number = std::strtod(value.c_str(), &end);
+            const bool whole = end != value.c_str() && *end == '\0';
+            if (whole && std::isfinite(number) && number >= low && number <= high) return {};
+            return fmt::format("'{}' is not a number from {} to {}", value, low, high);
+        },
+        fmt::format("[{} - {}]", low, high));
+}
+
+void add_json(CLI::App& parser, OutputOptions& options) {
+    parser.add_flag("--json", options.json, "Report as one JSON object on standard output");
+}
+
+void add_quiet(CLI::App& parser, OutputOptions& options) {
+    parser.add_flag("-q,--quiet", options.quiet, "No progress and no notes on standard error");
+}
+
+unsigned ThreadOptions::count() const { return threads != 0 ? threads : usable_processors().count; }
+
+void add_threads(CLI::App& parser, ThreadOptions& options) {
+    parser
+        .add_option("--threads", options.threads,
+                    "Threads to use (default: the processors this process may use)")
+        ->check(CLI::Range(1U, 1024U))
+        ->type_name("N");
+}
+
+const kernels::Kernels& EngineOptions::kernels() const {
+    const kernels::Kernels* found = kernel.empty() ? nullptr : kernels::find(kernel);
+    return found != nullptr ? *found : kernels::best();
+}
+
+void add_engine(CLI::App& parser, EngineOptions& options) {
+    add_threads(parser, options);
+    parser.add_option("--kernel", options.kernel, "Kernel level (default: the fastest usable one)")
+        ->check(CLI::Validator([](std::string& level) { return level_problem(level); }, ""))
+        ->envname("MNM_KERNEL")
+        ->type_name("LEVEL");
+}
+
+} // namespace mnm::cli

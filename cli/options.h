@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT
+// Flags that several subcommands share, and the checks of values that people type.
+#pragma once
+
+#include "engine/parallel.h"
+#include "engine/session.h"
+
+#include <CLI/CLI.hpp>
+
+#include <string>
+#include <vector>
+
+namespace mnm::cli {
+
+struct OutputOptions {
+    bool json = false;
+    bool quiet = false;
+};
+void add_json(CLI::App& parser, OutputOptions& options);
+void add_quiet(CLI::App& parser, OutputOptions& options);
+
+struct ThreadOptions {
+    unsigned threads = 0; ///< 0: the processors this process may use
+    unsigned count() const;
+};
+void add_threads(CLI::App& parser, ThreadOptions& options);
+
+struct EngineOptions : ThreadOptions {
+    std::string kernel; ///< empty: the fastest usable one
+    const kernels::Kernels& kernels() const;
+};
+/// --threads and --kernel (also MNM_KERNEL).
+void add_engine(CLI::App& parser, EngineOptions& options);
+
+/// Refuses, with the list and the nearest name, a value that is not one of `names`.
+CLI::Validator one_of(std::vector<std::string> names);
+/// A finite number in [low, high]; CLI11's own range check lets NaN pass.
+CLI::Validator number_between(double low, double high);
+
+/// "a, b, c".
+std::string joined(const std::vector<std::string>& names);
+
+} // namespace mnm::cli

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT
+// What is known about the terminal, and keeping text from driving it.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace mnm::cli {
+
+enum class Stream { input, output, error };
+
+bool is_terminal(Stream stream);
+/// Columns of the terminal behind standard error; 80 when there is none.
+unsigned terminal_width();
+/// Faint, when standard error is a terminal and NO_COLOR is not set; else as it is.
+std::string dim(std::string_view text);
+
+/// Control characters (C0 but for newline and tab, DEL, C1) as U+FFFD: a model or a file name must
+/// not be able to move the cursor or to retitle the window.
+std::string without_controls(std::string_view text);
+
+/// Asks the terminal to mark pasted text (ESC [ 200 ~ ... ESC [ 201 ~), or to stop doing so.
+void mark_pastes(bool marked);
+/// Keeps the terminal's settings, for restore_terminal() in a signal handler.
+void remember_terminal();
+/// Async-signal-safe; does nothing when nothing was remembered.
+void restore_terminal() noexcept;
+
+} // namespace mnm::cli
