@@ -14,9 +14,9 @@ double seconds_since(Clock::time_point start) {
     return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-/// True when the end is one span, of up to 64 tokens, at least eight times in a row and for at least
-/// 48 tokens: small models fall into this and never leave it.
-bool repeats_itself(const std::vector<TokenId>& ids) {
+/// True when the end is one span, of up to 64 tokens, at least eight times in a row and for at
+/// least 48 tokens: small models fall into this and never leave it.
+bool repeats_itself(const std::vector<TokenId> &ids) {
     constexpr std::size_t times = 8, least = 48, longest = 64;
     for (std::size_t span = 1; span <= longest && span * times <= ids.size(); ++span) {
         const std::size_t length = std::max(span * times, least);
@@ -35,23 +35,28 @@ double Reply::tokens_per_second() const {
 
 std::string_view describe(Reply::End end) {
     switch (end) {
-    case Reply::End::finished: return "";
-    case Reply::End::token_limit: return "stopped at the limit of --max-tokens";
-    case Reply::End::context_full: return "stopped: the context is full";
-    case Reply::End::interrupted: return "interrupted";
-    case Reply::End::repetition: return "stopped: repetition";
+    case Reply::End::finished:
+        return "";
+    case Reply::End::token_limit:
+        return "stopped at the limit of --max-tokens";
+    case Reply::End::context_full:
+        return "stopped: the context is full";
+    case Reply::End::interrupted:
+        return "interrupted";
+    case Reply::End::repetition:
+        return "stopped: repetition";
     }
     return "";
 }
 
-Assistant::Assistant(const Model& model, const Tokenizer& tokenizer, Session session,
+Assistant::Assistant(const Model &model, const Tokenizer &tokenizer, Session session,
                      Sampler sampler, std::size_t max_tokens)
     : model_(&model), tokenizer_(&tokenizer), conversation_(tokenizer),
       session_(std::move(session)), sampler_(std::move(sampler)), max_tokens_(max_tokens) {}
 
-Result<Assistant> Assistant::create(const Model& model, const Tokenizer& tokenizer,
-                                    const kernels::Kernels& kernels, Parallel& parallel,
-                                    const SamplerOptions& sampling, std::size_t max_tokens) {
+Result<Assistant> Assistant::create(const Model &model, const Tokenizer &tokenizer,
+                                    const kernels::Kernels &kernels, Parallel &parallel,
+                                    const SamplerOptions &sampling, std::size_t max_tokens) {
     MNM_TRY(Session session, Session::create(model, kernels, parallel));
     return Assistant(model, tokenizer, std::move(session), Sampler(sampling, kernels), max_tokens);
 }
@@ -65,9 +70,10 @@ Result<Conversation::Prompt> Assistant::fitting_prompt() {
 
 /// Feeds what of the prompt is not in the cache; in pieces, so that an interrupt is soon noticed.
 Result<std::span<const float>> Assistant::feed(std::span<const TokenId> prompt,
-                                               const InterruptFlag* interrupt, Reply& reply) {
+                                               const InterruptFlag *interrupt, Reply &reply) {
     constexpr std::size_t piece = 512;
-    const auto [end, _] = std::mismatch(prompt.begin(), prompt.end(), cached_.begin(), cached_.end());
+    const auto [end, _] =
+        std::mismatch(prompt.begin(), prompt.end(), cached_.begin(), cached_.end());
     // The last token is fed again in any case: its logits are wanted.
     std::size_t done = std::min(static_cast<std::size_t>(end - prompt.begin()), prompt.size() - 1);
     reply.reused_tokens = done;
@@ -85,8 +91,8 @@ Result<std::span<const float>> Assistant::feed(std::span<const TokenId> prompt,
 }
 
 Result<Reply> Assistant::answer(std::string_view text,
-                                const std::function<void(std::string_view)>& show,
-                                const InterruptFlag* interrupt) {
+                                const std::function<void(std::string_view)> &show,
+                                const InterruptFlag *interrupt) {
     conversation_.add(Role::user, text);
     auto prompt = fitting_prompt();
     if (!prompt) {
@@ -102,7 +108,7 @@ Result<Reply> Assistant::answer(std::string_view text,
     reply.prompt_seconds = seconds_since(start);
 
     Utf8Stream stream;
-    const auto say = [&](const std::string& piece) {
+    const auto say = [&](const std::string &piece) {
         if (piece.empty()) return;
         reply.text += piece;
         show(piece);

@@ -36,8 +36,8 @@ std::uint64_t random_seed() {
     return device() & 0x7FFFFFFF;
 }
 
-nlohmann::ordered_json reply_json(const Reply& reply, std::uint64_t seed) {
-    constexpr const char* ends[] = {"finished", "token_limit", "context_full", "interrupted",
+nlohmann::ordered_json reply_json(const Reply &reply, std::uint64_t seed) {
+    constexpr const char *ends[] = {"finished", "token_limit", "context_full", "interrupted",
                                     "repetition"};
     return {{"reply", reply.text},
             {"ids", reply.ids},
@@ -51,7 +51,7 @@ nlohmann::ordered_json reply_json(const Reply& reply, std::uint64_t seed) {
 }
 
 /// Only the reply goes to standard output.
-Result<void> answer_once(const ChatOptions& options, Assistant& assistant, std::uint64_t seed) {
+Result<void> answer_once(const ChatOptions &options, Assistant &assistant, std::uint64_t seed) {
     const bool to_terminal = is_terminal(Stream::output);
     const auto show = [&](std::string_view piece) {
         if (options.report.json) return;
@@ -69,7 +69,7 @@ Result<void> answer_once(const ChatOptions& options, Assistant& assistant, std::
     return {};
 }
 
-Result<void> chat(const ChatOptions& options) {
+Result<void> chat(const ChatOptions &options) {
     MNM_TRY(const Model model, Model::open(options.model));
     MNM_TRY(FoundTokenizer found, need_tokenizer(model.file(), options.tokenizer));
     const Tokenizer tokenizer(std::move(found.file));
@@ -81,7 +81,7 @@ Result<void> chat(const ChatOptions& options) {
     sampling.top_k = options.top_k.value_or(defaults.top_k);
     sampling.seed = options.seed ? *options.seed : random_seed();
     Parallel parallel(options.engine.count());
-    const kernels::Kernels& kernels = options.engine.kernels();
+    const kernels::Kernels &kernels = options.engine.kernels();
     MNM_TRY(Assistant assistant,
             Assistant::create(model, tokenizer, kernels, parallel, sampling,
                               options.max_tokens.value_or(defaults.max_tokens)));
@@ -99,9 +99,9 @@ Result<void> chat(const ChatOptions& options) {
 
 } // namespace
 
-Command add_chat(CLI::App& app) {
+Command add_chat(CLI::App &app) {
     auto options = std::make_shared<ChatOptions>();
-    CLI::App* parser = app.add_subcommand("chat", "Talk with a model");
+    CLI::App *parser = app.add_subcommand("chat", "Talk with a model");
     const auto count = CLI::Range(std::uint32_t{1}, std::uint32_t{1} << 30);
     parser->add_option("MODEL", options->model, "Model file or checkpoint")->required();
     parser
@@ -126,17 +126,18 @@ Command add_chat(CLI::App& app) {
         ->type_name("N");
     parser->add_option("--system", options->system, "What the model is told first")
         ->type_name("TEXT");
-    auto* prompt =
+    auto *prompt =
         parser->add_option("--prompt", options->prompt, "Answer this on standard output and end")
             ->type_name("TEXT");
     add_engine(*parser, options->engine);
     add_json(*parser, options->report);
     parser->get_option("--json")->needs(prompt);
     add_quiet(*parser, options->report);
-    parser->footer("Without --prompt, a terminal gets a chat (/help lists its commands) and a pipe a "
-                   "reply to\neach line. A reply that repeats itself eight times is stopped.\n"
-                   "Example:\n  mnm chat tales.mnm --prompt 'Once upon a time there was a king.' "
-                   "--seed 7");
+    parser->footer(
+        "Without --prompt, a terminal gets a chat (/help lists its commands) and a pipe a "
+        "reply to\neach line. A reply that repeats itself eight times is stopped.\n"
+        "Example:\n  mnm chat tales.mnm --prompt 'Once upon a time there was a king.' "
+        "--seed 7");
     return {parser, [options] { return chat(*options); }};
 }
 

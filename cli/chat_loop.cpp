@@ -20,18 +20,19 @@ std::string_view trimmed(std::string_view text) {
     return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
 }
 
-constexpr std::string_view help = "/help         this list\n"
-                                  "/system TEXT  what the model is told first (without TEXT: nothing)\n"
-                                  "/temp X       temperature; 0 always takes the likeliest token\n"
-                                  "/stats        seed, sampling, context, speed\n"
-                                  "/reset        forget the conversation, keep the system text\n"
-                                  "/quit, /bye   leave (Ctrl+D too)\n"
-                                  "A line that ends in \\ goes on in the next; // at the start sends one /.\n"
-                                  "Ctrl+C stops a reply; what was said stays in the conversation.\n";
+constexpr std::string_view help =
+    "/help         this list\n"
+    "/system TEXT  what the model is told first (without TEXT: nothing)\n"
+    "/temp X       temperature; 0 always takes the likeliest token\n"
+    "/stats        seed, sampling, context, speed\n"
+    "/reset        forget the conversation, keep the system text\n"
+    "/quit, /bye   leave (Ctrl+D too)\n"
+    "A line that ends in \\ goes on in the next; // at the start sends one /.\n"
+    "Ctrl+C stops a reply; what was said stays in the conversation.\n";
 
 } // namespace
 
-std::string reply_remark(const Reply& reply) {
+std::string reply_remark(const Reply &reply) {
     const std::string_view reason = describe(reply.end);
     return fmt::format("[{} tokens, {:.1f} tokens/s{}{}]", reply.ids.size(),
                        reply.tokens_per_second(), reason.empty() ? "" : "; ", reason);
@@ -43,11 +44,13 @@ void ChatLoop::say(std::string_view text) const {
     std::fflush(stderr);
 }
 
-void ChatLoop::show_help() const { say(help); }
+void ChatLoop::show_help() const {
+    say(help);
+}
 
 void ChatLoop::show_stats() const {
-    const SamplerOptions& sampling = assistant_->sampling();
-    const Session& session = assistant_->session();
+    const SamplerOptions &sampling = assistant_->sampling();
+    const Session &session = assistant_->session();
     say(fmt::format("seed {}, temperature {}, top-p {}, top-k {}, at most {} tokens a reply\n",
                     seed_, sampling.temperature, sampling.top_p, sampling.top_k,
                     assistant_->max_tokens()));
@@ -63,7 +66,7 @@ void ChatLoop::set_system(std::string_view text) {
 
 void ChatLoop::set_temperature(std::string_view text) {
     const std::string copy(text);
-    char* end = nullptr;
+    char *end = nullptr;
     const double value = std::strtod(copy.c_str(), &end);
     const bool whole = !copy.empty() && *end == '\0';
     if (!whole || !std::isfinite(value) || value < 0 || value > 100) {
@@ -97,7 +100,7 @@ void ChatLoop::run_command(std::string_view line) {
     }
 }
 
-Result<void> ChatLoop::take_turn(const std::string& text, const InterruptFlag* interrupt) {
+Result<void> ChatLoop::take_turn(const std::string &text, const InterruptFlag *interrupt) {
     const bool to_terminal = is_terminal(Stream::output);
     const auto show = [&](std::string_view piece) {
         print(to_terminal ? without_controls(piece) : std::string(piece));
@@ -116,7 +119,7 @@ Result<void> ChatLoop::take_turn(const std::string& text, const InterruptFlag* i
     return {};
 }
 
-LineEditor::Event ChatLoop::read_turn(std::string& text) {
+LineEditor::Event ChatLoop::read_turn(std::string &text) {
     text.clear();
     std::string line;
     auto event = editor_.read(">>> ", line);

@@ -2,5 +2,7 @@
 // mnm gguf: the model for llama.cpp and what is built on it.
 #include "cli/command.h"
 namespace mnm::cli {
-Command add_gguf(CLI::App& app) { return {app.add_subcommand("gguf", ""), [] { return Result<void>(); }}; }
+Command add_gguf(CLI::App &app) {
+    return {app.add_subcommand("gguf", ""), [] { return Result<void>(); }};
 }
+} // namespace mnm::cli

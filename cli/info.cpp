@@ -23,14 +23,14 @@ struct InfoOptions {
     OutputOptions report;
 };
 
-std::string type_name(const ModelFile& model) {
-    const Codec* codec = model.uniform_codec();
+std::string type_name(const ModelFile &model) {
+    const Codec *codec = model.uniform_codec();
     return std::string(codec != nullptr ? codec->name : "mixed");
 }
 
-Json tensors_json(const ModelFile& model) {
+Json tensors_json(const ModelFile &model) {
     Json tensors = Json::array();
-    for (const TensorView& tensor : model.tensors)
+    for (const TensorView &tensor : model.tensors)
         tensors.push_back({{"name", tensor.name},
                            {"type", tensor.codec->name},
                            {"rows", tensor.rows},
@@ -38,9 +38,9 @@ Json tensors_json(const ModelFile& model) {
     return tensors;
 }
 
-Json model_json(const ModelFile& model) {
-    const ModelDetails& details = model.details;
-    const ModelConfig& config = details.config;
+Json model_json(const ModelFile &model) {
+    const ModelDetails &details = model.details;
+    const ModelConfig &config = details.config;
     Json json = {
         {"file", model.path()},
         {"format", model.format},
@@ -65,21 +65,21 @@ Json model_json(const ModelFile& model) {
         {"sampling", nullptr},
         {"metadata", Json::object()},
     };
-    if (const auto& sampling = details.sampling) {
+    if (const auto &sampling = details.sampling) {
         json["sampling"] = {{"temperature", sampling->temperature},
                             {"top_p", sampling->top_p},
                             {"top_k", sampling->top_k},
                             {"max_tokens", sampling->max_tokens}};
     }
-    for (const auto& [key, value] : details.metadata)
+    for (const auto &[key, value] : details.metadata)
         json["metadata"][key] = value;
     json["tensors"] = tensors_json(model);
     return json;
 }
 
-std::string model_text(const ModelFile& model) {
-    const ModelDetails& details = model.details;
-    const ModelConfig& config = details.config;
+std::string model_text(const ModelFile &model) {
+    const ModelDetails &details = model.details;
+    const ModelConfig &config = details.config;
     std::string text = fmt::format(
         "format           {}\n"
         "type             {}, {:.3f} bits per weight, {} bytes\n"
@@ -95,19 +95,19 @@ std::string model_text(const ModelFile& model) {
         config.width, config.ffn, config.heads, config.head_dim, config.kv_heads,
         grouped(config.vocab), config.tied_head ? ", head tied to the embedding" : "",
         config.context, config.rope_base, config.norm_eps);
-    text += fmt::format("tokenizer        {}\n", details.tokenizer.empty() ? "none in the file"
-                                                                          : "in the file");
+    text += fmt::format("tokenizer        {}\n",
+                        details.tokenizer.empty() ? "none in the file" : "in the file");
     text += fmt::format("chat template    {}\n", details.chat_template.empty() ? "none" : "yes");
-    if (const auto& sampling = details.sampling)
+    if (const auto &sampling = details.sampling)
         text += fmt::format("sampling         temperature {}, top-p {}, top-k {}, {} tokens\n",
                             sampling->temperature, sampling->top_p, sampling->top_k,
                             sampling->max_tokens);
-    for (const auto& [key, value] : details.metadata)
+    for (const auto &[key, value] : details.metadata)
         text += fmt::format("{:<16} {}\n", key, value);
     return text;
 }
 
-Json stream_json(const TokenStream& stream, const std::string& path) {
+Json stream_json(const TokenStream &stream, const std::string &path) {
     std::uint64_t targets = stream.tokens.empty() ? 0 : stream.tokens.size() - 1;
     if (stream.chat) {
         targets = 0;
@@ -125,7 +125,7 @@ Json stream_json(const TokenStream& stream, const std::string& path) {
             {"tokenizer_hash", fmt::format("{:016x}", stream.tokenizer_hash)}};
 }
 
-Json tokenizer_json(const TokenizerFile& file, const std::string& path) {
+Json tokenizer_json(const TokenizerFile &file, const std::string &path) {
     return {{"file", path},
             {"format", "tokenizer"},
             {"type", "byte-level BPE"},
@@ -137,18 +137,18 @@ Json tokenizer_json(const TokenizerFile& file, const std::string& path) {
 }
 
 /// The keys with their values, one a line.
-std::string plain_text(const Json& json) {
+std::string plain_text(const Json &json) {
     std::string text;
-    for (const auto& [key, value] : json.items())
+    for (const auto &[key, value] : json.items())
         text += fmt::format("{:<16} {}\n", key,
                             value.is_string() ? value.get<std::string>() : value.dump());
     return text;
 }
 
-Result<void> info(const InfoOptions& options) {
+Result<void> info(const InfoOptions &options) {
     MNM_TRY(auto mapping, MappedFile::open(options.file));
     const auto bytes = mapping->bytes();
-    const auto show = [&](const Json& json, const std::string& text) {
+    const auto show = [&](const Json &json, const std::string &text) {
         if (options.report.json) {
             print_json(json);
         } else {
@@ -173,9 +173,9 @@ Result<void> info(const InfoOptions& options) {
 
 } // namespace
 
-Command add_info(CLI::App& app) {
+Command add_info(CLI::App &app) {
     auto options = std::make_shared<InfoOptions>();
-    CLI::App* parser = app.add_subcommand("info", "Show what a file holds");
+    CLI::App *parser = app.add_subcommand("info", "Show what a file holds");
     parser
         ->add_option("FILE", options->file,
                      "Checkpoint, model file, GGUF, token stream or tokenizer.bin")

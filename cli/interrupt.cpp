@@ -57,8 +57,14 @@ InterruptFlag::InterruptFlag() {
     flag_raised = 0;
     flag_wanted = 1;
 }
-InterruptFlag::~InterruptFlag() { flag_wanted = 0; }
-bool InterruptFlag::raised() const { return flag_raised != 0; }
-void InterruptFlag::clear() { flag_raised = 0; }
+InterruptFlag::~InterruptFlag() {
+    flag_wanted = 0;
+}
+bool InterruptFlag::raised() const {
+    return flag_raised != 0;
+}
+void InterruptFlag::clear() {
+    flag_raised = 0;
+}
 
 } // namespace mnm::cli

@@ -20,20 +20,20 @@ namespace mnm::cli {
 #ifdef MNM_LIBEDIT
 
 struct LineEditor::Editor {
-    EditLine* line = nullptr;
-    History* history = nullptr;
+    EditLine *line = nullptr;
+    History *history = nullptr;
     std::string prompt;
     bool interrupted = false;
     std::string abandoned;
 
     Editor();
     ~Editor();
-    Event read(const std::string& shown_prompt, std::string& text);
+    Event read(const std::string &shown_prompt, std::string &text);
 
-    static Editor* self(EditLine* line);
-    static char* show_prompt(EditLine* line);
-    static unsigned char on_interrupt(EditLine* line, int);
-    static unsigned char on_paste(EditLine* line, int);
+    static Editor *self(EditLine *line);
+    static char *show_prompt(EditLine *line);
+    static unsigned char on_interrupt(EditLine *line, int);
+    static unsigned char on_paste(EditLine *line, int);
 };
 
 LineEditor::Editor::Editor() {
@@ -59,14 +59,14 @@ LineEditor::Editor::~Editor() {
     el_end(line);
 }
 
-LineEditor::Event LineEditor::Editor::read(const std::string& shown_prompt, std::string& text) {
+LineEditor::Event LineEditor::Editor::read(const std::string &shown_prompt, std::string &text) {
     prompt = shown_prompt;
     interrupted = false;
     el_resize(line);
     mark_pastes(true);
     int count = 0;
     errno = 0;
-    const char* typed = el_gets(line, &count);
+    const char *typed = el_gets(line, &count);
     const int reason = errno;
     mark_pastes(false);
     if (interrupted) {
@@ -87,17 +87,19 @@ LineEditor::Event LineEditor::Editor::read(const std::string& shown_prompt, std:
     return Event::line;
 }
 
-LineEditor::Editor* LineEditor::Editor::self(EditLine* line) {
-    Editor* editor = nullptr;
+LineEditor::Editor *LineEditor::Editor::self(EditLine *line) {
+    Editor *editor = nullptr;
     el_get(line, EL_CLIENTDATA, &editor);
     return editor;
 }
 
-char* LineEditor::Editor::show_prompt(EditLine* line) { return self(line)->prompt.data(); }
+char *LineEditor::Editor::show_prompt(EditLine *line) {
+    return self(line)->prompt.data();
+}
 
 /// Ends the line through a newline key, so that libedit leaves the screen in order.
-unsigned char LineEditor::Editor::on_interrupt(EditLine* line, int) {
-    const LineInfo* info = el_line(line);
+unsigned char LineEditor::Editor::on_interrupt(EditLine *line, int) {
+    const LineInfo *info = el_line(line);
     self(line)->interrupted = true;
     self(line)->abandoned.assign(info->buffer, info->lastchar);
     el_push(line, "\n");
@@ -105,7 +107,7 @@ unsigned char LineEditor::Editor::on_interrupt(EditLine* line, int) {
 }
 
 /// Everything up to ESC [ 201 ~ goes into the line, line breaks too.
-unsigned char LineEditor::Editor::on_paste(EditLine* line, int) {
+unsigned char LineEditor::Editor::on_paste(EditLine *line, int) {
     static constexpr std::wstring_view end_mark = L"\x1b[201~";
     std::wstring text;
     for (wchar_t c = 0; el_wgetc(line, &c) == 1;) {
@@ -125,13 +127,12 @@ unsigned char LineEditor::Editor::on_paste(EditLine* line, int) {
 #else
 
 struct LineEditor::Editor {
-    Event read(const std::string&, std::string&) { return Event::end; }
+    Event read(const std::string &, std::string &) { return Event::end; }
 };
 
 #endif
 
-LineEditor::LineEditor()
-    : interactive_(is_terminal(Stream::input) && is_terminal(Stream::output)) {
+LineEditor::LineEditor() : interactive_(is_terminal(Stream::input) && is_terminal(Stream::output)) {
     if (!interactive_) return;
     remember_terminal();
 #ifdef MNM_LIBEDIT
@@ -144,12 +145,12 @@ LineEditor::LineEditor()
 
 LineEditor::~LineEditor() = default;
 
-LineEditor::Event LineEditor::read(const std::string& prompt, std::string& line) {
+LineEditor::Event LineEditor::read(const std::string &prompt, std::string &line) {
     flush_output();
     return editor_ ? editor_->read(prompt, line) : read_plain(prompt, line);
 }
 
-LineEditor::Event LineEditor::read_plain(const std::string& prompt, std::string& line) {
+LineEditor::Event LineEditor::read_plain(const std::string &prompt, std::string &line) {
     if (interactive_) {
         print(prompt);
         flush_output();

@@ -7,25 +7,25 @@
 
 namespace mnm::cli {
 
-/// On a terminal, with libedit: editing, history, and a pasted text of several lines as one. Elsewhere plain
-/// lines, without a byte order mark and without carriage returns at their ends.
+/// On a terminal, with libedit: editing, history, and a pasted text of several lines as one.
+/// Elsewhere plain lines, without a byte order mark and without carriage returns at their ends.
 class LineEditor {
   public:
     enum class Event { line, end, interrupt };
 
     LineEditor();
     ~LineEditor();
-    LineEditor(const LineEditor&) = delete;
-    LineEditor& operator=(const LineEditor&) = delete;
+    LineEditor(const LineEditor &) = delete;
+    LineEditor &operator=(const LineEditor &) = delete;
 
     /// True when a person sits at both ends.
     bool interactive() const { return interactive_; }
-    /// Waits for a line; `prompt` is shown to a person only. Event::interrupt is Ctrl+C; `line` then holds
-    /// what had been typed.
-    Event read(const std::string& prompt, std::string& line);
+    /// Waits for a line; `prompt` is shown to a person only. Event::interrupt is Ctrl+C; `line`
+    /// then holds what had been typed.
+    Event read(const std::string &prompt, std::string &line);
 
   private:
-    Event read_plain(const std::string& prompt, std::string& line);
+    Event read_plain(const std::string &prompt, std::string &line);
 
     struct Editor;
     bool interactive_;

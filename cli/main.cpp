@@ -30,15 +30,15 @@ std::string version_text() {
 }
 
 /// Help and version ask for an early end, anything else is a usage error.
-int end_of_parsing(const CLI::App& app, const CLI::ParseError& error) {
-    const CLI::App* named = &app;
-    for (const CLI::App* parser : app.get_subcommands())
+int end_of_parsing(const CLI::App &app, const CLI::ParseError &error) {
+    const CLI::App *named = &app;
+    for (const CLI::App *parser : app.get_subcommands())
         named = parser;
-    if (dynamic_cast<const CLI::CallForHelp*>(&error) != nullptr) {
+    if (dynamic_cast<const CLI::CallForHelp *>(&error) != nullptr) {
         print(named->help());
         return 0;
     }
-    if (dynamic_cast<const CLI::CallForVersion*>(&error) != nullptr) {
+    if (dynamic_cast<const CLI::CallForVersion *>(&error) != nullptr) {
         print(version_text() + "\n");
         return 0;
     }
@@ -47,22 +47,22 @@ int end_of_parsing(const CLI::App& app, const CLI::ParseError& error) {
     return 2;
 }
 
-int run(int argc, char** argv) {
+int run(int argc, char **argv) {
     CLI::App app("Mnemonic: small language models, quantised, measured and chatting on any CPU",
                  "mnm");
     app.set_version_flag("--version", "");
     app.require_subcommand(1);
     app.footer("Example:\n  mnm quantize models/tales-chat.ckpt tales.mnm && mnm chat tales.mnm\n"
                "mnm COMMAND --help explains a command.");
-    const std::vector<Command> commands = {add_quantize(app), add_chat(app),     add_eval(app),
-                                           add_gguf(app),     add_bench(app),    add_info(app),
+    const std::vector<Command> commands = {add_quantize(app), add_chat(app),  add_eval(app),
+                                           add_gguf(app),     add_bench(app), add_info(app),
                                            add_tokenize(app), add_logits(app)};
     try {
         app.parse(argc, argv);
-    } catch (const CLI::ParseError& error) {
+    } catch (const CLI::ParseError &error) {
         return end_of_parsing(app, error);
     }
-    for (const Command& command : commands) {
+    for (const Command &command : commands) {
         if (!command.parser->parsed()) continue;
         if (const Result<void> done = command.run(); !done) {
             print_error(done.error().message);
@@ -74,14 +74,14 @@ int run(int argc, char** argv) {
 
 } // namespace
 
-int main(int argc, char** argv) {
+int main(int argc, char **argv) {
     handle_signals();
     int status = 1;
     try {
         status = run(argc, argv);
-    } catch (const std::bad_alloc&) {
+    } catch (const std::bad_alloc &) {
         print_error("out of memory");
-    } catch (const std::exception& error) {
+    } catch (const std::exception &error) {
         print_error(error.what());
     }
     flush_output();

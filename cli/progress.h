@@ -8,14 +8,14 @@
 
 namespace mnm::cli {
 
-/// Draws at most ten times a second and takes the bar away when destroyed. Silent when `quiet` or when
-/// standard error is no terminal.
+/// Draws at most ten times a second and takes the bar away when destroyed. Silent when `quiet` or
+/// when standard error is no terminal.
 class Progress {
   public:
     Progress(std::string label, bool quiet);
     ~Progress();
-    Progress(const Progress&) = delete;
-    Progress& operator=(const Progress&) = delete;
+    Progress(const Progress &) = delete;
+    Progress &operator=(const Progress &) = delete;
 
     void update(std::uint64_t done, std::uint64_t total);
 

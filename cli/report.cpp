@@ -22,7 +22,7 @@ void check_output(bool written) {
 
 std::string one_line(std::string_view text) {
     std::string line = without_controls(text);
-    for (char& c : line)
+    for (char &c : line)
         if (c == '\n' || c == '\t') c = ' ';
     return line + "\n";
 }
@@ -35,13 +35,17 @@ void print(std::string_view text) {
     check_output(std::fwrite(text.data(), 1, text.size(), stdout) == text.size());
 }
 
-void print_json(const nlohmann::ordered_json& object) {
+void print_json(const nlohmann::ordered_json &object) {
     print(object.dump(2, ' ', false, replace) + "\n");
 }
 
-void flush_output() { check_output(std::fflush(stdout) == 0); }
+void flush_output() {
+    check_output(std::fflush(stdout) == 0);
+}
 
-void note(std::string_view text) { std::fputs(one_line(text).c_str(), stderr); }
+void note(std::string_view text) {
+    std::fputs(one_line(text).c_str(), stderr);
+}
 
 void print_error(std::string_view message) {
     std::fputs(("mnm: error: " + one_line(message)).c_str(), stderr);
@@ -49,7 +53,8 @@ void print_error(std::string_view message) {
 
 std::string grouped(std::uint64_t number) {
     std::string digits = std::to_string(number);
-    for (std::size_t i = digits.size(); i > 3; i -= 3) digits.insert(i - 3, 1, ',');
+    for (std::size_t i = digits.size(); i > 3; i -= 3)
+        digits.insert(i - 3, 1, ',');
     return digits;
 }
 

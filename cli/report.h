@@ -10,11 +10,11 @@
 
 namespace mnm::cli {
 
-/// Results. A reader that went away (a closed pipe) ends the program quietly with status 0; any other
-/// write error ends it with a message and status 1.
+/// Results. A reader that went away (a closed pipe) ends the program quietly with status 0; any
+/// other write error ends it with a message and status 1.
 void print(std::string_view text);
 /// One object, valid JSON even where a string holds invalid UTF-8.
-void print_json(const nlohmann::ordered_json& object);
+void print_json(const nlohmann::ordered_json &object);
 /// Hands everything printed to the system; ends the program as print() does when that fails.
 void flush_output();
 

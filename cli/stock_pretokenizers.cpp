@@ -18,7 +18,7 @@ namespace {
 
 struct Stock {
     std::string_view name;
-    const char* pattern;
+    const char *pattern;
 };
 
 /// Raw strings as llama.cpp has them, one alternation each.
@@ -37,26 +37,27 @@ constexpr Stock stocks[] = {
 };
 
 struct CodeDelete {
-    void operator()(pcre2_code* code) const { pcre2_code_free(code); }
+    void operator()(pcre2_code *code) const { pcre2_code_free(code); }
 };
 struct MatchDelete {
-    void operator()(pcre2_match_data* match) const { pcre2_match_data_free(match); }
+    void operator()(pcre2_match_data *match) const { pcre2_match_data_free(match); }
 };
 
 std::string pattern_error(int code) {
     PCRE2_UCHAR text[256];
     pcre2_get_error_message(code, text, sizeof text);
-    return reinterpret_cast<const char*>(text);
+    return reinterpret_cast<const char *>(text);
 }
 
 /// Ends of the pieces, ascending; the last one is the text's size.
-Result<std::vector<std::size_t>> stock_ends(const Stock& stock, const std::string& text) {
+Result<std::vector<std::size_t>> stock_ends(const Stock &stock, const std::string &text) {
     int problem = 0;
     PCRE2_SIZE where = 0;
     const std::unique_ptr<pcre2_code, CodeDelete> code(
         pcre2_compile(reinterpret_cast<PCRE2_SPTR>(stock.pattern), PCRE2_ZERO_TERMINATED,
                       PCRE2_UTF | PCRE2_UCP, &problem, &where, nullptr));
-    if (!code) return Error{fmt::format("pre-tokenizer {}: {}", stock.name, pattern_error(problem))};
+    if (!code)
+        return Error{fmt::format("pre-tokenizer {}: {}", stock.name, pattern_error(problem))};
     // Speed only; where it is not available, matching is slower.
     pcre2_jit_compile(code.get(), PCRE2_JIT_COMPLETE);
     const std::unique_ptr<pcre2_match_data, MatchDelete> match(
@@ -72,7 +73,7 @@ Result<std::vector<std::size_t>> stock_ends(const Stock& stock, const std::strin
         if (found == PCRE2_ERROR_NOMATCH) break;
         if (found < 0)
             return Error{fmt::format("pre-tokenizer {}: {}", stock.name, pattern_error(found))};
-        const PCRE2_SIZE* span = pcre2_get_ovector_pointer(match.get());
+        const PCRE2_SIZE *span = pcre2_get_ovector_pointer(match.get());
         if (span[0] > position) ends.push_back(span[0]);
         ends.push_back(span[1]);
         position = span[1];
@@ -90,7 +91,7 @@ std::vector<std::size_t> own_ends(std::string_view text) {
     return ends;
 }
 
-void count_place(SplitDifference& difference, std::string_view place) {
+void count_place(SplitDifference &difference, std::string_view place) {
     if (difference.places() == 0) difference.first = place;
     const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
     const bool blank = place.find_first_not_of(" \t\v\f\r\n") == std::string_view::npos;
@@ -107,14 +108,14 @@ void count_place(SplitDifference& difference, std::string_view place) {
 
 std::vector<std::string> stock_pretokenizers() {
     std::vector<std::string> names;
-    for (const Stock& stock : stocks)
+    for (const Stock &stock : stocks)
         names.emplace_back(stock.name);
     return names;
 }
 
-Result<SplitDifference> compare_split(const std::string& pretokenizer, std::string_view text) {
-    const auto* stock = std::find_if(std::begin(stocks), std::end(stocks),
-                                     [&](const Stock& s) { return s.name == pretokenizer; });
+Result<SplitDifference> compare_split(const std::string &pretokenizer, std::string_view text) {
+    const auto *stock = std::find_if(std::begin(stocks), std::end(stocks),
+                                     [&](const Stock &s) { return s.name == pretokenizer; });
     if (stock == std::end(stocks))
         return Error{fmt::format("there is no pattern for the pre-tokenizer {}", pretokenizer)};
     Utf8Stream stream;
@@ -125,7 +126,8 @@ Result<SplitDifference> compare_split(const std::string& pretokenizer, std::stri
     MNM_TRY(const std::vector<std::size_t> theirs, stock_ends(*stock, valid));
     SplitDifference difference;
     difference.pieces = own.size();
-    // A place lies between two ends that both have; it counts when only one of them has an end inside.
+    // A place lies between two ends that both have; it counts when only one of them has an end
+    // inside.
     std::size_t a = 0, b = 0, begin = 0;
     while (a < own.size() && b < theirs.size()) {
         bool same = true;
@@ -144,10 +146,12 @@ Result<SplitDifference> compare_split(const std::string& pretokenizer, std::stri
 std::string_view sample_text() {
     return "Once upon a time, in 1834, there was a king who'd three sons; the youngest wasn't 20.\n"
            "\n"
-           "\"Go,\" said the king, \"and bring me 1000 apples!\"  They rode 37 miles, then 412 more...\n"
+           "\"Go,\" said the king, \"and bring me 1000 apples!\"  They rode 37 miles, then 412 "
+           "more...\n"
            "\n\n"
            "    for (int i = 0; i < 128; ++i) total += price[i] * 0.075; // 7.5 %\n"
-           "\tDon't WE'RE they'll I'VE \xE2\x80\x98" "quoted\xE2\x80\x99 na\xC3\xAFve caf\xC3\xA9 "
+           "\tDon't WE'RE they'll I'VE \xE2\x80\x98"
+           "quoted\xE2\x80\x99 na\xC3\xAFve caf\xC3\xA9 "
            "\xE2\x80\x94 \xF0\x9F\x98\x8A\r\n"
            "\r\n"
            "Chapter 12 (pp. 345-678): $9.99, 3/4, 2024-05-01 and 1,234,567.\n";

@@ -20,14 +20,14 @@ struct SplitDifference {
     std::uint64_t numbers = 0;     ///< places that are one run of digits
     std::uint64_t line_breaks = 0; ///< places of white space with a line break
     std::uint64_t others = 0;
-    std::string first;             ///< the text of the first place
+    std::string first; ///< the text of the first place
 
     std::uint64_t places() const { return numbers + line_breaks + others; }
 };
 
 /// Compares on `text`; invalid UTF-8 in it is read as U+FFFD on both sides.
 /// Errors: no pre-tokenizer of that name, the pattern library gave up.
-Result<SplitDifference> compare_split(const std::string& pretokenizer, std::string_view text);
+Result<SplitDifference> compare_split(const std::string &pretokenizer, std::string_view text);
 
 /// A short text with the kinds of things that pre-tokenizers disagree about.
 std::string_view sample_text();

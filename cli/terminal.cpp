@@ -16,8 +16,12 @@
 namespace mnm::cli {
 
 #ifdef _WIN32
-bool is_terminal(Stream stream) { return _isatty(static_cast<int>(stream)) != 0; }
-unsigned terminal_width() { return 80; }
+bool is_terminal(Stream stream) {
+    return _isatty(static_cast<int>(stream)) != 0;
+}
+unsigned terminal_width() {
+    return 80;
+}
 void mark_pastes(bool) {}
 void remember_terminal() {}
 void restore_terminal() noexcept {}
@@ -33,7 +37,9 @@ void write_all(std::string_view text) noexcept {
 }
 } // namespace
 
-bool is_terminal(Stream stream) { return isatty(static_cast<int>(stream)) != 0; }
+bool is_terminal(Stream stream) {
+    return isatty(static_cast<int>(stream)) != 0;
+}
 
 unsigned terminal_width() {
     winsize size{};
@@ -46,7 +52,9 @@ void mark_pastes(bool marked) {
     pastes_marked = marked ? 1 : 0;
 }
 
-void remember_terminal() { is_remembered = tcgetattr(STDIN_FILENO, &remembered) == 0 ? 1 : 0; }
+void remember_terminal() {
+    is_remembered = tcgetattr(STDIN_FILENO, &remembered) == 0 ? 1 : 0;
+}
 
 void restore_terminal() noexcept {
     if (pastes_marked != 0) write_all("\x1b[?2004l");
@@ -55,7 +63,7 @@ void restore_terminal() noexcept {
 #endif
 
 std::string dim(std::string_view text) {
-    const char* no_color = std::getenv("NO_COLOR");
+    const char *no_color = std::getenv("NO_COLOR");
     const bool plain = no_color != nullptr && *no_color != '\0';
     if (plain || !is_terminal(Stream::error)) return std::string(text);
     return "\x1b[2m" + std::string(text) + "\x1b[0m";

@@ -27,23 +27,22 @@ Result<std::string> read_standard_input() {
     char buffer[65536];
     while (const std::size_t count = std::fread(buffer, 1, sizeof buffer, stdin))
         text.append(buffer, count);
-    if (std::ferror(stdin))
-        return Error{fmt::format("standard input: {}", std::strerror(errno))};
+    if (std::ferror(stdin)) return Error{fmt::format("standard input: {}", std::strerror(errno))};
     return text;
 }
 
-Result<std::vector<TokenId>> encode_input(const TokenizeOptions& options,
-                                          const Tokenizer& tokenizer) {
+Result<std::vector<TokenId>> encode_input(const TokenizeOptions &options,
+                                          const Tokenizer &tokenizer) {
     if (options.input == "-") {
         MNM_TRY(const std::string text, read_standard_input());
         return tokenizer.encode(text);
     }
     MNM_TRY(auto mapping, MappedFile::open(options.input));
     const auto bytes = mapping->bytes();
-    return tokenizer.encode({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    return tokenizer.encode({reinterpret_cast<const char *>(bytes.data()), bytes.size()});
 }
 
-Result<void> tokenize(const TokenizeOptions& options) {
+Result<void> tokenize(const TokenizeOptions &options) {
     MNM_TRY(FoundTokenizer found, read_tokenizer(options.tokenizer));
     const Tokenizer tokenizer(std::move(found.file));
     MNM_TRY(const std::vector<TokenId> ids, encode_input(options, tokenizer));
@@ -67,9 +66,9 @@ Result<void> tokenize(const TokenizeOptions& options) {
 
 } // namespace
 
-Command add_tokenize(CLI::App& app) {
+Command add_tokenize(CLI::App &app) {
     auto options = std::make_shared<TokenizeOptions>();
-    CLI::App* parser = app.add_subcommand("tokenize", "Show a text as tokens");
+    CLI::App *parser = app.add_subcommand("tokenize", "Show a text as tokens");
     parser->add_option("FILE", options->input, "Text, as it is; - for standard input")->required();
     parser
         ->add_option("--tokenizer", options->tokenizer,
@@ -79,8 +78,8 @@ Command add_tokenize(CLI::App& app) {
     parser->add_flag("--ids", options->ids, "Only the ids, on one line, separated by commas");
     add_json(*parser, options->report);
     add_quiet(*parser, options->report);
-    parser->footer(
-        "Example:\n  echo 'Once upon a time' | mnm tokenize - --tokenizer models/tokenizer.bin --ids");
+    parser->footer("Example:\n  echo 'Once upon a time' | mnm tokenize - --tokenizer "
+                   "models/tokenizer.bin --ids");
     return {parser, [options] { return tokenize(*options); }};
 }
 
