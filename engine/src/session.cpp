@@ -46,12 +46,14 @@ class Floats {
 /// A vector per token, in float and, where a matrix needs it, quantised.
 struct Activations {
     Activations(std::size_t tokens, std::size_t width)
-        : cols(width), x(tokens * width), q(tokens * width), scale(tokens * width / kernels::group) {}
+        : cols(width), x(tokens * width), q(tokens * width), scale(tokens * width / kernels::group),
+          sum(tokens * width / kernels::group) {}
 
     std::size_t cols;
     Floats x;                  ///< [tokens][cols]
     std::vector<std::int8_t> q; ///< [tokens][cols]
     std::vector<float> scale;  ///< [tokens][cols / group]
+    std::vector<std::int32_t> sum; ///< [tokens][cols / group]
 
     float* row(std::size_t token) { return x.data() + token * cols; }
 };
@@ -106,6 +108,7 @@ struct Session::State {
     }
 
     void embed(std::span<const TokenId> tokens);
+    void quantize_part(Activations& a, std::size_t offset, std::size_t n) const;
     void quantize(Activations& a, std::size_t token) const;
     void normalise(const float* source, const float* weight, Activations& target,
                    std::size_t source_token, std::size_t token, bool quantise);
@@ -149,9 +152,14 @@ void Session::State::embed(std::span<const TokenId> tokens) {
     }
 }
 
+/// Values [offset, offset + n) of the whole array; both multiples of a group.
+void Session::State::quantize_part(Activations& a, std::size_t offset, std::size_t n) const {
+    kernel.quantize(a.x.data() + offset, n, a.q.data() + offset,
+                    a.scale.data() + offset / kernels::group, a.sum.data() + offset / kernels::group);
+}
+
 void Session::State::quantize(Activations& a, std::size_t token) const {
-    kernel.quantize(a.row(token), a.cols, a.q.data() + token * a.cols,
-                    a.scale.data() + token * a.cols / kernels::group);
+    quantize_part(a, token * a.cols, a.cols);
 }
 
 void Session::State::normalise(const float* source, const float* weight, Activations& target,
@@ -165,7 +173,7 @@ void Session::State::multiply(const Matrix& w, const Activations& a, std::size_t
                               std::size_t begin, std::size_t end, const kernels::Target& target,
                               unsigned worker) {
     void* space = scratch->data() + worker * scratch_floats;
-    const kernels::QuantizedRows quantized{a.q.data(), a.scale.data(), count, a.cols};
+    const kernels::QuantizedRows quantized{a.q.data(), a.scale.data(), a.sum.data(), count, a.cols};
     switch (w.type) {
     case WeightType::q8:
         kernel.matmul_q8(reinterpret_cast<const std::int8_t*>(w.data), w.scales, begin, end, quantized,
@@ -262,11 +270,7 @@ void Session::State::feed_forward(const Layer& layer, std::size_t count) {
             const float* gate = gate_up.data() + t * 2 * ffn;
             float* y = inner.row(t) + begin;
             kernel.swiglu(gate + begin, gate + ffn + begin, end - begin, y);
-            if (quantise) {
-                const std::size_t offset = t * ffn + begin;
-                kernel.quantize(y, end - begin, inner.q.data() + offset,
-                                inner.scale.data() + offset / kernels::group);
-            }
+            if (quantise) quantize_part(inner, t * ffn + begin, end - begin);
         }
     });
     project(layer.down, inner, count, residual.data(), true);

@@ -10,7 +10,7 @@
 namespace mnm::kernels {
 namespace {
 
-/// a·b + c with one rounding. Without an instruction for it: the product is exact in double, the sum is
+/// a*b + c with one rounding. Without an instruction for it: the product is exact in double, the sum is
 /// rounded to odd (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008), so that
 /// the second rounding, to float, is the only one that counts.
 float fused(float a, float b, float c) noexcept {
@@ -87,7 +87,7 @@ float exp_one(float x) noexcept {
     return vanishes ? 0.0f : p * power;
 }
 
-void quantize(const float* x, size_t n, int8_t* q, float* scale) noexcept {
+void quantize(const float* x, size_t n, int8_t* q, float* scale, int32_t* sum) noexcept {
     for (size_t g = 0; g < n / group; ++g, x += group, q += group) {
         float largest = 0;
         for (size_t i = 0; i < group; ++i) {
@@ -95,6 +95,7 @@ void quantize(const float* x, size_t n, int8_t* q, float* scale) noexcept {
             largest = largest < magnitude ? magnitude : largest;
         }
         const float inverse = 127.0f / largest;
+        sum[g] = 0;
         if (!(inverse <= FLT_MAX)) { // zeros, or too small for its inverse
             memset(q, 0, group);
             scale[g] = 0;
@@ -104,6 +105,7 @@ void quantize(const float* x, size_t n, int8_t* q, float* scale) noexcept {
         for (size_t i = 0; i < group; ++i) {
             const uint32_t rounded = float_to_bits(x[i] * inverse + round_magic) - round_magic_bits;
             q[i] = static_cast<int8_t>(rounded);
+            sum[g] += q[i];
         }
     }
 }

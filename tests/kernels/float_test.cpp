@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: MIT
+// Float kernels of every level against the reference, bit for bit, and the reference against double.
+#include "tests/kernels/level_under_test.h"
+
+#include <boost/test/unit_test.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+using namespace mnm::tests;
+using namespace mnm::kernels;
+
+namespace {
+
+bool same(const float* a, const float* b, std::size_t n) {
+    return std::memcmp(a, b, n * sizeof(float)) == 0;
+}
+
+struct Quantized {
+    explicit Quantized(std::size_t n) : q(n), scale(n / group), sum(n / group) {}
+    std::vector<std::int8_t> q;
+    std::vector<float> scale;
+    std::vector<std::int32_t> sum;
+    friend bool operator==(const Quantized&, const Quantized&) = default;
+};
+
+Quantized quantized(const Kernels& k, const std::vector<float>& x) {
+    Quantized out(x.size());
+    k.quantize(x.data(), x.size(), out.q.data(), out.scale.data(), out.sum.data());
+    return out;
+}
+
+} // namespace
+
+BOOST_AUTO_TEST_SUITE(float_kernels)
+
+BOOST_AUTO_TEST_CASE(quantize_has_the_reference_bits) {
+    for (const Fill fill : all_fills) {
+        for (const std::size_t n : {32U, 64U, 96U, 768U}) {
+            const auto x = floats(n, fill, 31);
+            BOOST_TEST((quantized(reference(), x) == quantized(level_under_test(), x)));
+        }
+    }
+}
+
+BOOST_AUTO_TEST_CASE(quantize_is_within_half_a_step) {
+    const auto x = floats(960, Fill::random, 32);
+    const Quantized out = quantized(level_under_test(), x);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+        const double scale = out.scale[i / group];
+        BOOST_TEST(std::fabs(x[i] - scale * out.q[i]) <= 0.5001 * scale);
+    }
+    for (std::size_t g = 0; g < out.sum.size(); ++g) {
+        int sum = 0, largest = 0;
+        for (std::size_t i = 0; i < group; ++i) {
+            sum += out.q[g * group + i];
+            largest = std::max(largest, std::abs(int{out.q[g * group + i]}));
+        }
+        BOOST_TEST(out.sum[g] == sum);
+        BOOST_TEST(largest == 127);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_group_too_small_to_scale_becomes_zeros) {
+    for (const float tiny : {0.0f, 1e-45f, 1e-38f}) {
+        const Quantized out = quantized(level_under_test(), std::vector<float>(group, tiny));
+        BOOST_TEST(out.scale[0] == 0.0f);
+        for (const std::int8_t q : out.q) BOOST_TEST(q == 0);
+    }
+    const Quantized small = quantized(level_under_test(), std::vector<float>(group, 1e-30f));
+    BOOST_TEST(small.scale[0] > 0.0f);
+    BOOST_TEST(small.q[0] == 127);
+}
+
+/// The bound of the specification: 3e-7 relative to libm over [-87, 88].
+BOOST_AUTO_TEST_CASE(exp_is_accurate_and_has_the_reference_bits) {
+    std::vector<float> x;
+    for (double v = -87; v <= 88; v += 0.000371) x.push_back(static_cast<float>(v));
+    for (const float v : {-1e30f, -100.0f, -87.34f, -87.33f, -0.0f, 0.0f, 1e-40f, 88.0f, 88.5f, 1e30f}) {
+        x.push_back(v);
+    }
+    while (x.size() % lanes != 0) x.push_back(1.0f);
+    std::vector<float> want(x.size()), got(x.size());
+    reference().exp(x.data(), x.size(), want.data());
+    level_under_test().exp(x.data(), x.size(), got.data());
+    BOOST_TEST(same(want.data(), got.data(), x.size()));
+    double worst = 0;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+        if (x[i] < -87 || x[i] > 88) continue;
+        const double exact = std::exp(double{x[i]});
+        worst = std::max(worst, std::fabs(got[i] / exact - 1));
+    }
+    BOOST_TEST(worst < 3e-7);
+    float ends[lanes] = {-1e30f, 1e30f, 0};
+    level_under_test().exp(ends, lanes, ends);
+    BOOST_TEST(ends[0] == 0.0f);
+    BOOST_TEST(ends[1] > 2e38f);
+    BOOST_TEST(std::isfinite(ends[1]));
+    BOOST_TEST(ends[2] == 1.0f);
+}
+
+BOOST_AUTO_TEST_CASE(rmsnorm_and_swiglu_and_softmax_have_the_reference_bits) {
+    for (const Fill fill : all_fills) {
+        for (const std::size_t n : {16U, 32U, 80U, 192U, 1024U}) {
+            const auto x = floats(n, fill, 41), w = floats(n, Fill::random, 42);
+            std::vector<float> want(n), got(n);
+            reference().rmsnorm(x.data(), w.data(), n, 1e-5f, want.data());
+            level_under_test().rmsnorm(x.data(), w.data(), n, 1e-5f, got.data());
+            BOOST_TEST(same(want.data(), got.data(), n));
+            reference().swiglu(x.data(), w.data(), n, want.data());
+            level_under_test().swiglu(x.data(), w.data(), n, got.data());
+            BOOST_TEST(same(want.data(), got.data(), n));
+        }
+        for (std::size_t n = 1; n < 70; ++n) {
+            const auto x = floats(n, fill, 43);
+            std::vector<float> want(n), got(n);
+            const float a = reference().softmax(x.data(), n, 1.3f, want.data());
+            const float b = level_under_test().softmax(x.data(), n, 1.3f, got.data());
+            BOOST_TEST(std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b));
+            BOOST_TEST(same(want.data(), got.data(), n));
+        }
+    }
+}
+
+BOOST_AUTO_TEST_CASE(rmsnorm_and_swiglu_are_what_they_claim) {
+    const std::size_t n = 192;
+    const auto x = floats(n, Fill::random, 51), w = floats(n, Fill::random, 52);
+    std::vector<float> y(n);
+    double squares = 0;
+    for (const float v : x) squares += double{v} * v;
+    level_under_test().rmsnorm(x.data(), w.data(), n, 1e-5f, y.data());
+    for (std::size_t i = 0; i < n; ++i) {
+        const double want = x[i] / std::sqrt(squares / n + 1e-5) * w[i];
+        BOOST_TEST(std::fabs(y[i] - want) <= 1e-6 * std::fabs(want));
+    }
+    level_under_test().swiglu(x.data(), w.data(), n, y.data());
+    for (std::size_t i = 0; i < n; ++i) {
+        const double want = x[i] / (1 + std::exp(-double{x[i]})) * w[i];
+        BOOST_TEST(std::fabs(y[i] - want) <= 1e-6 * std::fabs(want));
+    }
+}
+
+BOOST_AUTO_TEST_CASE(rope_has_the_reference_bits_and_keeps_lengths) {
+    for (const std::size_t dim : {2U, 6U, 64U, 80U, 128U}) {
+        std::vector<float> turn;
+        for (std::size_t i = 0; i < dim / 2; ++i) {
+            turn.push_back(static_cast<float>(std::cos(0.37 * static_cast<double>(i + 1))));
+            turn.push_back(static_cast<float>(std::sin(0.37 * static_cast<double>(i + 1))));
+        }
+        const auto head = floats(dim, Fill::random, 61);
+        auto want = head, got = head;
+        reference().rope(want.data(), dim, turn.data());
+        level_under_test().rope(got.data(), dim, turn.data());
+        BOOST_TEST(same(want.data(), got.data(), dim));
+        for (std::size_t i = 0; i < dim; i += 2) {
+            const double before = std::hypot(head[i], head[i + 1]);
+            BOOST_TEST(std::fabs(std::hypot(got[i], got[i + 1]) - before) <= 1e-6 * before);
+        }
+    }
+}
+
+BOOST_AUTO_TEST_CASE(attention_has_the_reference_bits_and_is_a_softmax) {
+    for (const std::size_t stride : {16U, 48U, 64U, 80U, 128U}) {
+        for (const std::size_t heads : {1U, 2U, 3U, 4U, 5U, 7U}) {
+            for (const std::size_t keys : {1U, 3U, 17U, 63U, 64U, 65U, 130U}) {
+                const auto q = floats(heads * stride, Fill::random, 71);
+                const auto k = floats(keys * stride, Fill::random, 72);
+                const auto v = floats(keys * stride, Fill::random, 73);
+                const float scale = 0.125f;
+                auto run = [&](const Kernels& table) {
+                    std::vector<float> out(heads * (stride + 2));
+                    const AttentionState state{out.data() + heads * stride,
+                                               out.data() + heads * (stride + 1), out.data()};
+                    for (std::size_t b = 0; b < keys; b += key_block) {
+                        table.attend({q.data(), k.data() + b * stride, v.data() + b * stride, heads,
+                                      std::min(keys - b, key_block), stride, scale},
+                                     state, b == 0);
+                    }
+                    table.attend_finish(state, heads, stride);
+                    return out;
+                };
+                const auto want = run(reference()), got = run(level_under_test());
+                BOOST_TEST(same(want.data(), got.data(), want.size()));
+
+                std::vector<double> p(keys);
+                double sum = 0;
+                for (std::size_t j = 0; j < keys; ++j) {
+                    double s = 0;
+                    for (std::size_t d = 0; d < stride; ++d) s += double{q[d]} * k[j * stride + d];
+                    sum += p[j] = std::exp(s * scale);
+                }
+                for (std::size_t d = 0; d < stride; ++d) {
+                    double value = 0;
+                    for (std::size_t j = 0; j < keys; ++j) value += p[j] / sum * v[j * stride + d];
+                    BOOST_TEST(std::fabs(got[d] - value) <= 1e-5);
+                }
+            }
+        }
+    }
+}
+
+BOOST_AUTO_TEST_CASE(argmax_is_the_first_maximum) {
+    std::vector<float> x = floats(1000, Fill::random, 81);
+    x[300] = x[700] = 9.0f;
+    BOOST_TEST(level_under_test().argmax(x.data(), x.size()) == 300U);
+    BOOST_TEST(level_under_test().argmax(x.data(), 1) == 0U);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
