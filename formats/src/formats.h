@@ -45,6 +45,10 @@ void place_standard_tensors(ModelFile& file, const Codec& matrices, std::uint64_
 /// difference.
 Result<void> check_standard_plan(const WritePlan& plan, std::string_view file);
 
+/// Rows to encode in one call: enough for every thread of the encoder to have a share, and few enough
+/// to stay small.
+std::uint64_t rows_at_once(const PlannedTensor& tensor);
+
 /// Writes one tensor's planes, as Planes lays them out, encoding some rows at a time.
 /// `seen` gets every byte written, in order.
 Result<void> write_tensor(AtomicFile& out, const PlannedTensor& tensor, std::size_t index,

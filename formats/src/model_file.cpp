@@ -16,8 +16,8 @@ namespace {
 constexpr Format formats[] = {
     {"ckpt", "training checkpoint", probe_checkpoint, open_checkpoint, nullptr},
     {"mnm1", "Mnemonic model, version 1", probe_mnm1, open_mnm1, write_mnm1},
-    //{"mnm2", "Mnemonic model, version 2", probe_mnm2, open_mnm2, write_mnm2},
-    //{"gguf", "GGUF, as llama.cpp and Ollama read it", probe_gguf, open_gguf, write_gguf},
+    {"mnm2", "Mnemonic model, version 2", probe_mnm2, open_mnm2, write_mnm2},
+    {"gguf", "GGUF, as llama.cpp and Ollama read it", probe_gguf, open_gguf, write_gguf},
 };
 
 } // namespace

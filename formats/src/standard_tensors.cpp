@@ -88,13 +88,15 @@ Result<void> check_standard_plan(const WritePlan& plan, std::string_view file) {
     return {};
 }
 
+std::uint64_t rows_at_once(const PlannedTensor& tensor) {
+    constexpr std::uint64_t weights = 1 << 22;
+    return std::min(tensor.rows, std::max<std::uint64_t>(16, weights / tensor.cols / 16 * 16));
+}
+
 Result<void> write_tensor(AtomicFile& out, const PlannedTensor& tensor, std::size_t index,
                           const EncodeRows& encode,
                           const std::function<void(std::span<const std::byte>)>& seen) {
-    // Enough rows for every thread of the encoder to have a share, and few enough to stay small.
-    constexpr std::uint64_t weights_at_once = 1 << 22;
-    const std::uint64_t step =
-        std::min(tensor.rows, std::max<std::uint64_t>(16, weights_at_once / tensor.cols / 16 * 16));
+    const std::uint64_t step = rows_at_once(tensor);
     const std::uint64_t data_row = tensor.codec->data_row_bytes(tensor.cols);
     const std::uint64_t scale_row = tensor.codec->scale_row_bytes(tensor.cols);
     std::vector<std::byte> data(static_cast<std::size_t>(step * data_row));

@@ -55,6 +55,17 @@ inline void append_utf8(std::string& out, char32_t point) {
     }
 }
 
+/// For a message of one line: at most 64 bytes of a name from a file, without control characters.
+inline std::string printable(std::string_view text) {
+    std::string out;
+    bool valid = true;
+    for (std::string_view rest = text.substr(0, 64); !rest.empty();) {
+        const char32_t point = next_code_point(rest, valid);
+        append_utf8(out, point < 0x20 || (point >= 0x7f && point < 0xa0) ? U'?' : point);
+    }
+    return text.size() > 64 ? out + "..." : out;
+}
+
 inline std::u16string to_utf16(std::string_view text) {
     std::u16string out;
     bool valid = true;
