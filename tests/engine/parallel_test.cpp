@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT
+// Ranges cover everything once, start at grains, and never share a worker.
+#include "engine/parallel.h"
+
+#include <boost/test/unit_test.hpp>
+
+#include <atomic>
+#include <vector>
+
+using mnm::Parallel;
+
+BOOST_AUTO_TEST_CASE(ranges_cover_everything_once) {
+    for (const unsigned threads : {1U, 2U, 3U, 8U}) {
+        Parallel parallel(threads);
+        BOOST_TEST(parallel.threads() == threads);
+        for (const std::size_t n : {0U, 1U, 15U, 16U, 17U, 100U, 1000U}) {
+            std::vector<std::atomic<int>> seen(n), busy(threads);
+            std::atomic<int> faults{0};
+            parallel.enter([&] {
+                parallel.for_ranges(n, 16, [&](std::size_t begin, std::size_t end, unsigned worker) {
+                    if (begin % 16 != 0 || end > n || worker >= threads) ++faults;
+                    if (busy[worker]++ != 0) ++faults;
+                    for (std::size_t i = begin; i < end; ++i) ++seen[i];
+                    --busy[worker];
+                });
+            });
+            BOOST_TEST(faults == 0);
+            for (const auto& count : seen) BOOST_TEST(count == 1);
+        }
+    }
+}
