@@ -43,8 +43,8 @@ class AtomicFile {
     std::uint64_t size_ = 0;
 };
 
-/// Removes the temporary file of every AtomicFile that lives now. For a handler of SIGINT or SIGTERM
-/// that ends the process next: it calls nothing that is not async-signal-safe.
+/// Removes the temporary file of every AtomicFile that lives now. For a handler of SIGINT or
+/// SIGTERM that ends the process next: it calls nothing that is not async-signal-safe.
 void remove_unfinished_files() noexcept;
 
 /// True when both names lead to the same file (links followed). False when either does not exist.

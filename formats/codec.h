@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // A Codec is one weight type: how rows of f32 become bytes and come back.
 //
-// A tensor is stored in one or two planes. The data plane holds `data_row_bytes(cols)` for each row;
-// the scale plane, where the type has one, `scale_row_bytes(cols)` for each row. A type whose scales
-// sit inside its blocks (q8_0, q4_0) has no scale plane.
+// A tensor is stored in one or two planes. The data plane holds `data_row_bytes(cols)` for each
+// row; the scale plane, where the type has one, `scale_row_bytes(cols)` for each row. A type whose
+// scales sit inside its blocks (q8_0, q4_0) has no scale plane.
 #pragma once
 
 #include <cstddef>
@@ -27,10 +27,11 @@ struct Codec {
     std::uint64_t (*data_row_bytes)(std::uint64_t cols);
     std::uint64_t (*scale_row_bytes)(std::uint64_t cols);
 
-    /// Encodes `rows` rows of `cols` finite floats. `scales` may be null where scale_row_bytes is 0.
+    /// Encodes `rows` rows of `cols` finite floats; `scales` may be null where scale_row_bytes is
+    /// 0.
     void (*encode)(const float* source, std::uint64_t rows, std::uint64_t cols,
                    const EncodeOptions& options, std::byte* data, std::byte* scales);
-    /// The inverse: writes rows·cols floats.
+    /// The inverse: writes rows x cols floats.
     void (*decode)(const std::byte* data, const std::byte* scales, std::uint64_t rows,
                    std::uint64_t cols, float* target);
 };

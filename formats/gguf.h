@@ -20,20 +20,24 @@
 namespace mnm {
 
 struct GgufOptions {
-    std::string name;              ///< general.name
-    std::string pre = "llama-bpe"; ///< the pre-tokenizer llama.cpp is to use; an unknown one makes it refuse the file
+    std::string name; ///< general.name
+    /// The pre-tokenizer llama.cpp is to use; it refuses a file that names one it does not know.
+    std::string pre = "llama-bpe";
 };
 
-/// The plan of an export: q/k/v and gate/up cut apart, norms in f32, every matrix in `matrices`. The
-/// name and the pre-tokenizer travel in details.metadata under their GGUF keys; a chat template is
-/// what details.chat_template holds when the file is written. No row is reordered.
-/// Errors: no tokenizer, or one of another vocabulary; a type that GGUF has not; llama3 RoPE scaling.
+/// The plan of an export: q/k/v and gate/up cut apart, norms in f32, every matrix in `matrices`.
+/// The name and the pre-tokenizer travel in details.metadata under their GGUF keys; a chat template
+/// is what details.chat_template holds when the file is written. No row is reordered.
+/// Errors: no tokenizer, or one of another vocabulary; a type that GGUF has not; llama3 RoPE
+/// scaling.
 Result<WritePlan> gguf_plan(const ModelFile& source, const Codec& matrices,
                             const GgufOptions& options);
 
+// clang-format off
 enum class GgufType : std::uint32_t {
     u8, i8, u16, i16, u32, i32, f32, boolean, string, array, u64, i64, f64
 };
+// clang-format on
 std::string_view gguf_type_name(GgufType type);
 
 struct GgufArray {
@@ -55,10 +59,10 @@ struct GgufValue {
 
 struct GgufTensor {
     std::string_view name;
-    std::uint32_t type = 0;              ///< ggml's number
-    std::string_view type_name;          ///< as "q4_0"
-    std::uint32_t dims = 0;              ///< 1 to 4
-    std::array<std::uint64_t, 4> ne{};   ///< ne[0] are the columns; 1 beyond dims
+    std::uint32_t type = 0;            ///< ggml's number
+    std::string_view type_name;        ///< as "q4_0"
+    std::uint32_t dims = 0;            ///< 1 to 4
+    std::array<std::uint64_t, 4> ne{}; ///< ne[0] are the columns; 1 beyond dims
     std::uint64_t bytes = 0;
     const std::byte* data = nullptr;
 
@@ -83,8 +87,8 @@ struct GgufFile {
 };
 
 /// Errors: everything ggml itself refuses (an unknown version, lengths beyond the file, a key or a
-/// tensor twice, arrays of arrays, a wrong alignment, tensor offsets out of order), and for architecture
-/// llama counts that do not fit the tensors.
+/// tensor twice, arrays of arrays, a wrong alignment, tensor offsets out of order), and for
+/// architecture llama counts that do not fit the tensors.
 Result<GgufFile> read_gguf(std::shared_ptr<const MappedFile> file);
 
 } // namespace mnm

@@ -12,8 +12,9 @@
 namespace mnm {
 
 /// Pages come in as they are touched; nothing is copied. bytes() stays valid, at the same address,
-/// for the life of the object, whatever happens to the name of the file. On Linux a file that shrinks
-/// while it is mapped makes a read of the lost part fatal: replace files by renaming, as AtomicFile does.
+/// for the life of the object, whatever happens to the name of the file. On Linux a file that
+/// shrinks while it is mapped makes a read of the lost part fatal: replace files by renaming, as
+/// AtomicFile does.
 class MappedFile {
   public:
     /// Errors: no such file, a directory, no permission, an empty file, not enough address space.

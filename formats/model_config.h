@@ -13,9 +13,9 @@ namespace mnm {
 struct RopeScaling {
     enum class Type : std::uint32_t { none, linear, llama3 };
     Type type = Type::none;
-    double factor = 1.0;              ///< linear and llama3: divisor of the (low) frequencies
-    double low_freq_factor = 1.0;     ///< llama3 only
-    double high_freq_factor = 4.0;    ///< llama3 only
+    double factor = 1.0;                ///< linear and llama3: divisor of the (low) frequencies
+    double low_freq_factor = 1.0;       ///< llama3 only
+    double high_freq_factor = 4.0;      ///< llama3 only
     std::uint64_t original_context = 0; ///< llama3 only: the context before stretching
 
     friend bool operator==(const RopeScaling&, const RopeScaling&) = default;

@@ -21,16 +21,19 @@ namespace mnm {
 
 /// Tensor names are llama.cpp's, with q/k/v and gate/up kept as one matrix each:
 ///   token_embd.weight [V][D], blk.N.attn_norm.weight [1][D], blk.N.attn_qkv.weight [QKV][D],
-///   blk.N.attn_output.weight [D][QD], blk.N.ffn_norm.weight [1][D], blk.N.ffn_gate_up.weight [2F][D],
-///   blk.N.ffn_down.weight [D][F], output_norm.weight [1][D], output.weight [V][D] (untied only).
+///   blk.N.attn_output.weight [D][QD], blk.N.ffn_norm.weight [1][D],
+///   blk.N.ffn_gate_up.weight [2F][D], blk.N.ffn_down.weight [D][F], output_norm.weight [1][D],
+///   output.weight [V][D] (untied only).
 struct TensorView {
     std::string name;
     const Codec* codec = nullptr;
     std::uint64_t rows = 0;
     std::uint64_t cols = 0;
-    const std::byte* data = nullptr;   ///< 64-byte aligned in .mnm and .ckpt; lives as long as the mapping
+    /// 64-byte aligned in .mnm and .ckpt; lives as long as the mapping.
+    const std::byte* data = nullptr;
     const std::byte* scales = nullptr; ///< null where the codec has no scale plane
-    std::optional<std::uint64_t> checksum = std::nullopt; ///< XXH64 of what is stored, where the file has one
+    /// XXH64 of what is stored, where the file has one.
+    std::optional<std::uint64_t> checksum = std::nullopt;
 };
 
 /// What the chat starts with unless told otherwise.
@@ -46,9 +49,9 @@ struct SamplingDefaults {
 /// The parts of a model file beside its weights.
 struct ModelDetails {
     ModelConfig config;
-    std::vector<std::byte> tokenizer;   ///< tokenizer.bin, verbatim; empty when the file has none
-    std::uint64_t tokenizer_hash = 0;   ///< 0: unchecked
-    std::string chat_template;          ///< Jinja text; empty: none stored
+    std::vector<std::byte> tokenizer; ///< tokenizer.bin, verbatim; empty when the file has none
+    std::uint64_t tokenizer_hash = 0; ///< 0: unchecked
+    std::string chat_template;        ///< Jinja text; empty: none stored
     std::optional<SamplingDefaults> sampling;
     std::vector<std::pair<std::string, std::string>> metadata; ///< free text, in file order
 };
@@ -75,7 +78,7 @@ struct PlannedTensor {
     const Codec* codec = nullptr;
     std::uint64_t rows = 0;
     std::uint64_t cols = 0;
-    std::string source;          ///< tensor of the source file, in the naming of TensorView
+    std::string source;           ///< tensor of the source file, in the naming of TensorView
     std::uint64_t source_row = 0; ///< first row there
 };
 
@@ -86,17 +89,20 @@ struct WritePlan {
 
 /// Fills the encoded rows [row, row + rows) of plan.tensors[tensor]; `scales` is null for a codec
 /// without a scale plane. Called by a writer, in file order, on one thread.
-using EncodeRows = std::function<Result<void>(std::size_t tensor, std::uint64_t row,
-                                              std::uint64_t rows, std::byte* data, std::byte* scales)>;
+using EncodeRows = std::function<Result<void>(
+    std::size_t tensor, std::uint64_t row, std::uint64_t rows, std::byte* data, std::byte* scales)>;
 
-/// One file format. A reader never trusts a length; a writer streams and leaves commit() to its caller.
+/// One file format. A reader never trusts a length; a writer streams and leaves commit() to its
+/// caller.
 struct Format {
     std::string_view name;        ///< "ckpt", "mnm1", "mnm2", "gguf"
     std::string_view description; ///< one line for people
     bool (*probe)(std::span<const std::byte> file);
     Result<ModelFile> (*open)(std::shared_ptr<const MappedFile> file);
-    Result<void> (*write)(AtomicFile& out, const WritePlan& plan, const EncodeRows& encode); ///< may be null
-    /// The tensors as they are stored, in the file's own naming and order; for reading a result back.
+    /// May be null.
+    Result<void> (*write)(AtomicFile& out, const WritePlan& plan, const EncodeRows& encode);
+    /// The tensors as they are stored, in the file's own naming and order, for reading a result
+    /// back. Null where write is. Errors: what open gives; a tensor in a type that no Codec has.
     Result<std::vector<TensorView>> (*list)(std::shared_ptr<const MappedFile> file) = nullptr;
 };
 
@@ -104,11 +110,13 @@ std::span<const Format> model_formats();
 const Format* find_format(std::string_view name);
 
 /// Opens any supported model file: probes the content, never the name. The errors say what the
-/// content looks like (an HTML page, a zip, a git-lfs pointer, another program's format) when no format fits.
+/// content looks like (an HTML page, a zip, a git-lfs pointer, another program's format) when no
+/// format fits.
 Result<ModelFile> open_model(const std::string& path);
 
 /// Reads every weight once and compares it with the file's checksums; a format without them passes.
-/// The error names the first damaged tensor. Opening a file does not do this: it takes as long as the disk.
+/// The error names the first damaged tensor. Opening a file does not do this: it takes as long as
+/// the disk.
 Result<void> verify_tensors(const ModelFile& file);
 
 /// The tensors a model of this config has, in .mnm order (that of the checkpoint: embedding, the

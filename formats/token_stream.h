@@ -13,20 +13,22 @@
 namespace mnm {
 
 /// Owns its mapping; `tokens` points into it. Row r of a model with context T is the T + 1 tokens
-/// from r·T: T inputs, each predicting the next, from an empty cache.
+/// from r T: T inputs, each predicting the next, from an empty cache.
 struct TokenStream {
-    static constexpr std::uint16_t target_bit = 0x8000; ///< chat files: this token counts in the loss
+    /// In chat files: this token counts in the loss.
+    static constexpr std::uint16_t target_bit = 0x8000;
 
     std::shared_ptr<const MappedFile> mapping;
     std::uint64_t documents = 0;
     std::uint64_t vocab = 0;
     std::uint64_t tokenizer_hash = 0;
     bool chat = false;
-    std::uint64_t block = 0; ///< tokens of one packed row, 0 for a plain stream
+    std::uint64_t block = 0;               ///< tokens of one packed row, 0 for a plain stream
     std::span<const std::uint16_t> tokens; ///< chat: with target_bit
 
     static bool probe(std::span<const std::byte> file);
-    /// Errors: wrong magic, flags unknown, more tokens announced than the file holds, an id >= vocab.
+    /// Errors: wrong magic, flags unknown, more tokens announced than the file holds, an id >=
+    /// vocab.
     static Result<TokenStream> open(const std::string& path);
 };
 

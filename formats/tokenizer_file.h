@@ -23,8 +23,9 @@ struct TokenizerFile {
     std::vector<std::pair<std::uint16_t, std::uint16_t>> merges;
 };
 
-/// `file` names the source in messages. Errors: wrong magic, counts that do not fit the bytes or each
-/// other, a merge that refers to a token not made before it, a token spelt twice or of absurd length.
+/// `file` names the source in messages. Errors: wrong magic, counts that do not fit the bytes or
+/// each other, a merge that refers to a token not made before it, a token spelt twice or of absurd
+/// length.
 Result<TokenizerFile> parse_tokenizer(std::span<const std::byte> bytes, std::string_view file);
 
 } // namespace mnm

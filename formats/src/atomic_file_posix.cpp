@@ -53,14 +53,16 @@ std::string unique_name() {
 
 int open_retrying(const std::string& path, int flags) {
     int handle;
-    do handle = ::open(path.c_str(), flags | O_CLOEXEC, 0666);
+    do
+        handle = ::open(path.c_str(), flags | O_CLOEXEC, 0666);
     while (handle < 0 && errno == EINTR);
     return handle;
 }
 
 int sync_retrying(int handle) {
     int result;
-    do result = ::fsync(handle);
+    do
+        result = ::fsync(handle);
     while (result != 0 && errno == EINTR);
     // Pipes, terminals and some network folders have nothing to flush.
     return result != 0 && (errno == EINVAL || errno == EROFS || errno == ENOTSUP) ? 0 : result;
@@ -140,7 +142,9 @@ Result<void> AtomicFile::write(std::span<const std::byte> bytes) {
     return {};
 }
 
-Result<void> AtomicFile::flush() { return {}; }
+Result<void> AtomicFile::flush() {
+    return {};
+}
 
 Result<void> AtomicFile::commit() {
     const int handle = static_cast<int>(handle_);
@@ -154,7 +158,8 @@ Result<void> AtomicFile::commit() {
     ::close(handle);
     handle_ = -1;
     unfinished.remove(std::exchange(slot_, -1));
-    // The new name itself must reach the disk; where a folder cannot be opened, it has done so alone.
+    // The new name itself must reach the disk; where a folder cannot be opened, it has done so
+    // alone.
     const int folder = open_retrying(folder_of(target_), O_RDONLY | O_DIRECTORY);
     if (folder >= 0) {
         sync_retrying(folder);

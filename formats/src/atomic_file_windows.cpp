@@ -22,7 +22,9 @@ Error failure(const std::string& path) {
     return Error{fmt::format("{}: {}", path, windows_error())};
 }
 
-HANDLE as_handle(std::intptr_t value) { return reinterpret_cast<HANDLE>(value); }
+HANDLE as_handle(std::intptr_t value) {
+    return reinterpret_cast<HANDLE>(value);
+}
 
 std::string folder_of(const std::string& path) {
     const std::size_t slash = path.find_last_of("/\\:");
@@ -58,8 +60,9 @@ Result<AtomicFile> AtomicFile::create(const std::string& path) {
     const bool slash = path.ends_with('/') || path.ends_with('\\');
     if ((exists && (attributes & FILE_ATTRIBUTE_DIRECTORY) != 0) || slash)
         return Error{fmt::format("{}: is a directory, expected the name of a file", path)};
-    const HANDLE old = CreateFileW(wide.c_str(), GENERIC_WRITE, FILE_SHARE_READ | FILE_SHARE_WRITE |
-                                   FILE_SHARE_DELETE, nullptr, OPEN_EXISTING, 0, nullptr);
+    const HANDLE old = CreateFileW(wide.c_str(), GENERIC_WRITE,
+                                   FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE, nullptr,
+                                   OPEN_EXISTING, 0, nullptr);
     if (old == INVALID_HANDLE_VALUE) {
         const DWORD code = GetLastError();
         if (code != ERROR_FILE_NOT_FOUND && code != ERROR_PATH_NOT_FOUND) return failure(path);
@@ -81,9 +84,9 @@ Result<AtomicFile> AtomicFile::create(const std::string& path) {
     const std::wstring name = wide_path(file.temporary_);
     file.slot_ = unfinished.add(name);
     // FILE_SHARE_DELETE lets the file be renamed, or removed by a handler, while it is open.
-    const HANDLE handle = CreateFileW(name.c_str(), GENERIC_WRITE | DELETE,
-                                      FILE_SHARE_READ | FILE_SHARE_DELETE, nullptr, CREATE_NEW,
-                                      FILE_ATTRIBUTE_NORMAL, nullptr);
+    const HANDLE handle =
+        CreateFileW(name.c_str(), GENERIC_WRITE | DELETE, FILE_SHARE_READ | FILE_SHARE_DELETE,
+                    nullptr, CREATE_NEW, FILE_ATTRIBUTE_NORMAL, nullptr);
     if (handle == INVALID_HANDLE_VALUE) {
         const DWORD code = GetLastError();
         unfinished.remove(std::exchange(file.slot_, -1));
@@ -120,7 +123,9 @@ Result<void> AtomicFile::write(std::span<const std::byte> bytes) {
     return {};
 }
 
-Result<void> AtomicFile::flush() { return {}; }
+Result<void> AtomicFile::flush() {
+    return {};
+}
 
 Result<void> AtomicFile::commit() {
     const bool direct = temporary_ == target_;

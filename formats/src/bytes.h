@@ -80,6 +80,8 @@ inline bool inside(std::uint64_t offset, std::uint64_t size, std::uint64_t total
 constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t step) {
     return (value + step - 1) & ~(step - 1);
 }
-constexpr std::uint64_t pad64(std::uint64_t value) { return round_up(value, 64); }
+constexpr std::uint64_t pad64(std::uint64_t value) {
+    return round_up(value, 64);
+}
 
 } // namespace mnm

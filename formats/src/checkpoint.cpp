@@ -14,7 +14,9 @@ constexpr std::uint64_t weights_offset = 4096;
 
 } // namespace
 
-bool probe_checkpoint(std::span<const std::byte> file) { return starts_with(file, magic); }
+bool probe_checkpoint(std::span<const std::byte> file) {
+    return starts_with(file, magic);
+}
 
 Result<ModelFile> open_checkpoint(std::shared_ptr<const MappedFile> file) {
     const std::string& path = file->path();

@@ -11,7 +11,9 @@ namespace mnm {
 
 namespace {
 
-std::uint64_t no_scales(std::uint64_t) { return 0; }
+std::uint64_t no_scales(std::uint64_t) {
+    return 0;
+}
 
 void encode_f32(const float* source, std::uint64_t rows, std::uint64_t cols, const EncodeOptions&,
                 std::byte* data, std::byte*) {
@@ -59,7 +61,9 @@ void decode_f16(const std::byte* data, const std::byte*, std::uint64_t rows, std
     }
 }
 
-std::span<const Codec> codecs() { return table; }
+std::span<const Codec> codecs() {
+    return table;
+}
 
 const Codec* find_codec(std::string_view name) {
     for (const Codec& entry : table)

@@ -20,7 +20,8 @@ constexpr float lift = 0x1p64f;
 float row_magnitude(const float* x, std::uint64_t cols) {
     const std::uint64_t even = cols / 4 * 4;
     float m = max_magnitude(x, even);
-    for (std::uint64_t i = even; i < cols; ++i) m = std::fabs(x[i]) > m ? std::fabs(x[i]) : m;
+    for (std::uint64_t i = even; i < cols; ++i)
+        m = std::fabs(x[i]) > m ? std::fabs(x[i]) : m;
     return m;
 }
 
@@ -51,7 +52,8 @@ float plain_group(const float* x, std::byte* nibbles) {
     std::int32_t q[weight_group];
     const float before = max < tiny ? lift : 1.0f;
     const float inverse = max > 0.0f ? 7.0f / (max * before) : 0.0f;
-    for (std::uint64_t i = 0; i < weight_group; ++i) q[i] = nearest(x[i] * before * inverse) + 8;
+    for (std::uint64_t i = 0; i < weight_group; ++i)
+        q[i] = nearest(x[i] * before * inverse) + 8;
     pack(q, nibbles);
     return max / 7.0f;
 }
@@ -84,10 +86,12 @@ constexpr float candidates[] = {7.1f, 7.2f, 7.3f, 7.4f, 7.5f, 7.6f, 7.7f, 7.8f, 
 
 float fit_group(const float* x, std::byte* nibbles) {
     Float4 w[8];
-    for (int k = 0; k < 8; ++k) w[k] = load4(x + 4 * k);
+    for (int k = 0; k < 8; ++k)
+        w[k] = load4(x + 4 * k);
     float max = max_magnitude(x, weight_group);
     if (!(max > 0.0f)) {
-        for (int j = 0; j < 16; ++j) nibbles[j] = std::byte{0x88};
+        for (int j = 0; j < 16; ++j)
+            nibbles[j] = std::byte{0x88};
         return 0.0f;
     }
     float first = 0.0f;
@@ -100,7 +104,8 @@ float fit_group(const float* x, std::byte* nibbles) {
     if (max < tiny || max > huge) {
         const float before = max < tiny ? lift : 1.0f / lift;
         after = 1.0f / before;
-        for (Float4& v : w) v = v * before;
+        for (Float4& v : w)
+            v = v * before;
         max *= before;
         first *= before;
     }
@@ -115,7 +120,8 @@ float fit_group(const float* x, std::byte* nibbles) {
         best_inverse = inverse;
         best = s;
     };
-    for (const float c : candidates) consider(-c / first);
+    for (const float c : candidates)
+        consider(-c / first);
     consider(7.0f / max);
 
     std::int32_t q[weight_group];

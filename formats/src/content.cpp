@@ -26,7 +26,9 @@ constexpr Signature signatures[] = {
     {"PK\x03\x04"sv, "it looks like a zip archive (or a PyTorch .pt file, which is one)"sv},
     {"\x28\xb5\x2f\xfd"sv, "it looks like a zstd archive; unpack it first"sv},
     {"\x1f\x8b"sv, "it looks like a gzip archive; unpack it first"sv},
-    {"\xfd" "7zXZ\0"sv, "it looks like an xz archive; unpack it first"sv},
+    {"\xfd"
+     "7zXZ\0"sv,
+     "it looks like an xz archive; unpack it first"sv},
     {"BZh"sv, "it looks like a bzip2 archive; unpack it first"sv},
     {"7z\xbc\xaf\x27\x1c"sv, "it looks like a 7-Zip archive; unpack it first"sv},
     {"\x80\x02"sv, "it looks like a Python pickle (an old PyTorch file)"sv},
@@ -38,7 +40,9 @@ constexpr Signature signatures[] = {
     {"ggjt"sv, "it is a llama.cpp file from before GGUF, which is not supported"sv},
     {"ggla"sv, "it is a llama.cpp adapter, which is not supported"sv},
     {"lmgg"sv, "it is a llama.cpp file from before GGUF, which is not supported"sv},
-    {"\x7f" "ELF"sv, "it looks like a program"sv},
+    {"\x7f"
+     "ELF"sv,
+     "it looks like a program"sv},
     {"MZ"sv, "it looks like a Windows program"sv},
     {"%PDF"sv, "it looks like a PDF document"sv},
     {"\x89HDF"sv, "it looks like an HDF5 file"sv},

@@ -49,8 +49,7 @@ Result<std::uint64_t> blocks_of(const GgufFile& file) {
         const auto [at, failed] = std::from_chars(tensor.name.data() + 4, end, number);
         if (failed != std::errc() || at == end || *at != '.' || number >= max_blocks)
             return Error{fmt::format("{}: tensor {} has no block number from 0 to {}",
-                                     file.mapping->path(), printable(tensor.name),
-                                     max_blocks - 1)};
+                                     file.mapping->path(), printable(tensor.name), max_blocks - 1)};
         blocks = std::max(blocks, number + 1);
     }
     return blocks;
@@ -106,15 +105,23 @@ std::string_view gguf_type_name(GgufType type) {
 
 std::int64_t GgufArray::integer(std::uint64_t i) const {
     switch (type) {
-    case GgufType::u8: return load<std::uint8_t>(bytes, i);
-    case GgufType::i8: return load<std::int8_t>(bytes, i);
-    case GgufType::u16: return load<std::uint16_t>(bytes, 2 * i);
-    case GgufType::i16: return load<std::int16_t>(bytes, 2 * i);
-    case GgufType::u32: return load<std::uint32_t>(bytes, 4 * i);
-    case GgufType::i32: return load<std::int32_t>(bytes, 4 * i);
+    case GgufType::u8:
+        return load<std::uint8_t>(bytes, i);
+    case GgufType::i8:
+        return load<std::int8_t>(bytes, i);
+    case GgufType::u16:
+        return load<std::uint16_t>(bytes, 2 * i);
+    case GgufType::i16:
+        return load<std::int16_t>(bytes, 2 * i);
+    case GgufType::u32:
+        return load<std::uint32_t>(bytes, 4 * i);
+    case GgufType::i32:
+        return load<std::int32_t>(bytes, 4 * i);
     case GgufType::u64:
-    case GgufType::i64: return load<std::int64_t>(bytes, 8 * i);
-    default: return 0;
+    case GgufType::i64:
+        return load<std::int64_t>(bytes, 8 * i);
+    default:
+        return 0;
     }
 }
 

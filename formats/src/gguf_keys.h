@@ -30,11 +30,13 @@ class GgufKeys {
     }
     void add(std::string_view key, const std::vector<std::string>& texts) {
         if (!start_array(key, GgufType::string, texts.size())) return;
-        for (const std::string& text : texts) put(text);
+        for (const std::string& text : texts)
+            put(text);
     }
     void add(std::string_view key, const std::vector<std::int32_t>& values) {
         if (!start_array(key, GgufType::i32, values.size())) return;
-        for (const std::int32_t value : values) append(bytes_, value);
+        for (const std::int32_t value : values)
+            append(bytes_, value);
     }
 
     std::uint64_t count() const { return seen_.size(); }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Reading GGUF: every length is held against the bytes that are left before it is believed.
+#include "formats/src/bytes.h"
 #include "formats/src/formats.h"
 #include "formats/src/gguf_types.h"
-#include "formats/src/bytes.h"
 #include "formats/src/unicode.h"
 
 #include <fmt/format.h>
@@ -57,7 +57,8 @@ class Cursor {
         return as_text(bytes);
     }
     Error ended(std::string_view what) const {
-        return Error{fmt::format("{}: the file ends at byte {}, in {}", path_, bytes_.size(), what)};
+        return Error{
+            fmt::format("{}: the file ends at byte {}, in {}", path_, bytes_.size(), what)};
     }
 
   private:
@@ -73,8 +74,8 @@ Result<GgufArray> read_array(Cursor& cursor, const std::string& path, const std:
     array.type = static_cast<GgufType>(type);
     array.count = count;
     if (array.type == GgufType::array)
-        return Error{fmt::format("{}: key {} is an array of arrays, which is not supported", path,
-                                 key)};
+        return Error{
+            fmt::format("{}: key {} is an array of arrays, which is not supported", path, key)};
     if (array.type == GgufType::string) {
         constexpr std::uint64_t least = 8; // an empty text is its length alone
         if (count > cursor.left() / least)
@@ -112,16 +113,36 @@ Result<GgufValue> read_value(Cursor& cursor, const std::string& path, const std:
     if (size == 0) return Error{fmt::format("{}: key {} has the unknown type {}", path, key, type)};
     MNM_TRY(const auto bytes, cursor.take(size, key));
     switch (out.type) {
-    case GgufType::u8: out.value = std::uint64_t{load<std::uint8_t>(bytes, 0)}; break;
-    case GgufType::u16: out.value = std::uint64_t{load<std::uint16_t>(bytes, 0)}; break;
-    case GgufType::u32: out.value = std::uint64_t{load<std::uint32_t>(bytes, 0)}; break;
-    case GgufType::u64: out.value = load<std::uint64_t>(bytes, 0); break;
-    case GgufType::i8: out.value = std::int64_t{load<std::int8_t>(bytes, 0)}; break;
-    case GgufType::i16: out.value = std::int64_t{load<std::int16_t>(bytes, 0)}; break;
-    case GgufType::i32: out.value = std::int64_t{load<std::int32_t>(bytes, 0)}; break;
-    case GgufType::i64: out.value = load<std::int64_t>(bytes, 0); break;
-    case GgufType::f32: out.value = double{load<float>(bytes, 0)}; break;
-    case GgufType::f64: out.value = load<double>(bytes, 0); break;
+    case GgufType::u8:
+        out.value = std::uint64_t{load<std::uint8_t>(bytes, 0)};
+        break;
+    case GgufType::u16:
+        out.value = std::uint64_t{load<std::uint16_t>(bytes, 0)};
+        break;
+    case GgufType::u32:
+        out.value = std::uint64_t{load<std::uint32_t>(bytes, 0)};
+        break;
+    case GgufType::u64:
+        out.value = load<std::uint64_t>(bytes, 0);
+        break;
+    case GgufType::i8:
+        out.value = std::int64_t{load<std::int8_t>(bytes, 0)};
+        break;
+    case GgufType::i16:
+        out.value = std::int64_t{load<std::int16_t>(bytes, 0)};
+        break;
+    case GgufType::i32:
+        out.value = std::int64_t{load<std::int32_t>(bytes, 0)};
+        break;
+    case GgufType::i64:
+        out.value = load<std::int64_t>(bytes, 0);
+        break;
+    case GgufType::f32:
+        out.value = double{load<float>(bytes, 0)};
+        break;
+    case GgufType::f64:
+        out.value = load<double>(bytes, 0);
+        break;
     default:
         if (load<std::uint8_t>(bytes, 0) > 1)
             return Error{fmt::format("{}: key {} is {}, expected 0 or 1 for a bool", path, key,
@@ -177,8 +198,8 @@ Result<GgufTensor> read_shape(Cursor& cursor, const std::string& path, std::uint
         MNM_TRY(tensor.ne[i], cursor.read<std::uint64_t>(name));
         const auto product = checked_mul(elements, tensor.ne[i]);
         if (tensor.ne[i] == 0 || !product || *product > std::uint64_t{1} << 62)
-            return wrong(fmt::format("dimension {} is {}, which gives no sensible size", i,
-                                     tensor.ne[i]));
+            return wrong(
+                fmt::format("dimension {} is {}, which gives no sensible size", i, tensor.ne[i]));
         elements = *product;
     }
     MNM_TRY(tensor.type, cursor.read<std::uint32_t>(name));
@@ -267,6 +288,22 @@ Result<ModelFile> open_gguf(std::shared_ptr<const MappedFile> file) {
     return Error{fmt::format("{}: GGUF files are written, and described by mnm info, but not run; "
                              "expected a checkpoint or a .mnm model",
                              path)};
+}
+
+Tensors list_gguf(std::shared_ptr<const MappedFile> file) {
+    MNM_TRY(const GgufFile gguf, read_gguf(std::move(file)));
+    std::vector<TensorView> list;
+    list.reserve(gguf.tensors.size());
+    for (const GgufTensor& tensor : gguf.tensors) {
+        const Codec* codec = find_codec(tensor.type_name);
+        if (codec == nullptr || tensor.dims > 2)
+            return Error{fmt::format(
+                "{}: tensor {} is {} with {} dimensions, which is not supported",
+                gguf.mapping->path(), printable(tensor.name), tensor.type_name, tensor.dims)};
+        list.push_back(
+            {std::string(tensor.name), codec, tensor.ne[1], tensor.ne[0], tensor.data, nullptr});
+    }
+    return list;
 }
 
 } // namespace mnm

@@ -18,8 +18,8 @@ constexpr std::int32_t normal_token = 1;
 constexpr std::int32_t control_token = 3;
 constexpr std::uint32_t end_special = 4; ///< <|end|>, counted from the first special
 
-constexpr std::string_view special_names[] = {"<|bos|>", "<|user|>", "<|assistant|>",
-                                              "<|system|>", "<|end|>"};
+constexpr std::string_view special_names[] = {"<|bos|>", "<|user|>", "<|assistant|>", "<|system|>",
+                                              "<|end|>"};
 
 /// GPT-2's letters for bytes: printable Latin-1 stands for itself, the rest follows from U+0100 on.
 std::array<std::string, 256> byte_letters() {
@@ -63,7 +63,8 @@ Result<void> add_tokenizer_keys(GgufKeys& keys, const ModelDetails& details, std
     kinds.resize(file.vocab, control_token);
     while (tokens.size() < file.first_special)
         tokens.push_back(fmt::format("<|unused_{}|>", tokens.size()));
-    for (std::uint32_t i = 0; i < file.specials; ++i) tokens.push_back(special_name(i));
+    for (std::uint32_t i = 0; i < file.specials; ++i)
+        tokens.push_back(special_name(i));
 
     std::unordered_map<std::string_view, std::size_t> seen;
     for (std::size_t id = 0; id < tokens.size(); ++id)
@@ -82,8 +83,7 @@ Result<void> add_tokenizer_keys(GgufKeys& keys, const ModelDetails& details, std
     keys.add("tokenizer.ggml.eot_token_id", file.first_special + end_special);
     keys.add_flag("tokenizer.ggml.add_bos_token", true);
     keys.add_flag("tokenizer.ggml.add_eos_token", false);
-    if (!details.chat_template.empty())
-        keys.add("tokenizer.chat_template", details.chat_template);
+    if (!details.chat_template.empty()) keys.add("tokenizer.chat_template", details.chat_template);
     return {};
 }
 

@@ -17,7 +17,7 @@ inline constexpr std::size_t gguf_max_name = 63; ///< bytes of a tensor's name
 struct GgmlType {
     std::uint32_t number;
     std::string_view name;
-    std::uint64_t block;       ///< weights
+    std::uint64_t block; ///< weights
     std::uint64_t block_bytes;
 };
 
@@ -30,8 +30,8 @@ std::vector<PlannedTensor> gguf_tensors(const ModelConfig& config, const Codec& 
 
 /// Keys and values of the tokenizer, built from tokenizer.bin.
 class GgufKeys;
-Result<void> add_tokenizer_keys(GgufKeys& keys, const ModelDetails& details,
-                                std::string_view pre, const std::string& path);
+Result<void> add_tokenizer_keys(GgufKeys& keys, const ModelDetails& details, std::string_view pre,
+                                const std::string& path);
 
 /// For architecture llama: block, token and byte-token counts that agree with the tensors.
 Result<void> check_llama(const GgufFile& file);

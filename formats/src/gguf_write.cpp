@@ -22,18 +22,23 @@ constexpr std::string_view pre_key = "tokenizer.ggml.pre";
 /// llama.cpp's number for a file whose matrices have this type.
 std::optional<std::uint32_t> file_type(const Codec& codec) {
     switch (codec.type) {
-    case WeightType::f32: return 0;
-    case WeightType::f16: return 1;
-    case WeightType::q4_0: return 2;
-    case WeightType::q8_0: return 7;
-    default: return std::nullopt;
+    case WeightType::f32:
+        return 0;
+    case WeightType::f16:
+        return 1;
+    case WeightType::q4_0:
+        return 2;
+    case WeightType::q8_0:
+        return 7;
+    default:
+        return std::nullopt;
     }
 }
 
 Result<void> check_type(const Codec& codec, const std::string& path) {
     if (file_type(codec)) return {};
-    return Error{fmt::format("{}: GGUF has no type {}, expected f32, f16, q8_0 or q4_0", path,
-                             codec.name)};
+    return Error{
+        fmt::format("{}: GGUF has no type {}, expected f32, f16, q8_0 or q4_0", path, codec.name)};
 }
 
 Result<void> check_scaling(const ModelConfig& config, const std::string& path) {
@@ -54,8 +59,8 @@ Result<void> check_plan(const WritePlan& plan, const std::string& path) {
         if (have.name != want.name || have.rows != want.rows || have.cols != want.cols)
             return Error{fmt::format("{}: tensor {} of the plan is {}, {} x {}, expected {}, {} x "
                                      "{}",
-                                     path, i, have.name, have.rows, have.cols, want.name,
-                                     want.rows, want.cols)};
+                                     path, i, have.name, have.rows, have.cols, want.name, want.rows,
+                                     want.cols)};
         MNM_CHECK(check_type(*have.codec, path));
         if (want.rows == 1 && have.codec->type != WeightType::f32)
             return Error{fmt::format("{}: tensor {} is {}, expected f32 for a norm", path,
@@ -191,9 +196,8 @@ Result<WritePlan> gguf_plan(const ModelFile& source, const Codec& matrices,
     MNM_CHECK(check_scaling(source.details.config, path));
     WritePlan plan{source.details, gguf_tensors(source.details.config, matrices)};
     auto& pairs = plan.details.metadata;
-    std::erase_if(pairs, [](const auto& pair) {
-        return pair.first == name_key || pair.first == pre_key;
-    });
+    std::erase_if(pairs,
+                  [](const auto& pair) { return pair.first == name_key || pair.first == pre_key; });
     pairs.emplace_back(name_key, options.name);
     pairs.emplace_back(pre_key, options.pre);
     GgufKeys trial; // so that a tokenizer that cannot be written is refused before any work

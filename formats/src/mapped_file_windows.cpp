@@ -44,8 +44,7 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& pa
         return Error{fmt::format("{}: {} bytes do not fit the address space", path, size.QuadPart)};
 
     // The view keeps the mapping, and that the file, after both handles are closed.
-    const Handle section{
-        CreateFileMappingW(handle.value, nullptr, PAGE_READONLY, 0, 0, nullptr)};
+    const Handle section{CreateFileMappingW(handle.value, nullptr, PAGE_READONLY, 0, 0, nullptr)};
     if (section.value == nullptr) return failed();
     std::shared_ptr<MappedFile> file(new MappedFile);
     const void* start = MapViewOfFile(section.value, FILE_MAP_READ, 0, 0, 0);

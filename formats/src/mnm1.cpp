@@ -28,22 +28,28 @@ Result<std::uint64_t> weight_type(const WritePlan& plan, std::string_view path) 
     }
     for (std::uint64_t number = 0; number < std::size(weight_types); ++number)
         if (weight_types[number] == common->type) return number;
-    return Error{fmt::format("{}: format mnm1 stores f32, q8 or q4, not {}; use mnm2", path,
-                             common->name)};
+    return Error{
+        fmt::format("{}: format mnm1 stores f32, q8 or q4, not {}; use mnm2", path, common->name)};
 }
 
 Result<void> check_storable(const ModelConfig& config, std::string_view path) {
     std::string_view what;
-    if (!config.tied_head) what = "an output matrix of its own";
-    else if (config.norm_eps != norm_eps) what = "a norm epsilon other than 1e-5";
-    else if (config.rope_scaling.type != RopeScaling::Type::none) what = "RoPE scaling";
-    else return {};
+    if (!config.tied_head)
+        what = "an output matrix of its own";
+    else if (config.norm_eps != norm_eps)
+        what = "a norm epsilon other than 1e-5";
+    else if (config.rope_scaling.type != RopeScaling::Type::none)
+        what = "RoPE scaling";
+    else
+        return {};
     return Error{fmt::format("{}: format mnm1 has no place for {}; use mnm2", path, what)};
 }
 
 } // namespace
 
-bool probe_mnm1(std::span<const std::byte> file) { return starts_with(file, magic); }
+bool probe_mnm1(std::span<const std::byte> file) {
+    return starts_with(file, magic);
+}
 
 Result<ModelFile> open_mnm1(std::shared_ptr<const MappedFile> file) {
     const std::string& path = file->path();
@@ -55,9 +61,8 @@ Result<ModelFile> open_mnm1(std::shared_ptr<const MappedFile> file) {
     ModelFile model;
     ModelConfig& config = model.details.config;
     std::uint64_t offset = 8;
-    for (std::uint64_t* field :
-         {&config.layers, &config.width, &config.heads, &config.kv_heads, &config.head_dim,
-          &config.ffn, &config.vocab, &config.context}) {
+    for (std::uint64_t* field : {&config.layers, &config.width, &config.heads, &config.kv_heads,
+                                 &config.head_dim, &config.ffn, &config.vocab, &config.context}) {
         *field = load<std::uint64_t>(bytes, offset);
         offset += 8;
     }
@@ -66,8 +71,8 @@ Result<ModelFile> open_mnm1(std::shared_ptr<const MappedFile> file) {
     MNM_CHECK(config.check(path));
     const std::uint64_t type = load<std::uint64_t>(bytes, 80);
     if (type >= std::size(weight_types))
-        return Error{fmt::format("{}: weight type is {}, expected 0 (f32), 1 (q8) or 2 (q4)", path,
-                                 type)};
+        return Error{
+            fmt::format("{}: weight type is {}, expected 0 (f32), 1 (q8) or 2 (q4)", path, type)};
     model.details.tokenizer_hash = load<std::uint64_t>(bytes, 88);
     const Codec& matrices = codec(weight_types[type]);
     const std::uint64_t size = weights_offset + standard_size(config, matrices);
@@ -77,6 +82,11 @@ Result<ModelFile> open_mnm1(std::shared_ptr<const MappedFile> file) {
     model.mapping = std::move(file);
     place_standard_tensors(model, matrices, weights_offset);
     return model;
+}
+
+Tensors list_mnm1(std::shared_ptr<const MappedFile> file) {
+    MNM_TRY(ModelFile model, open_mnm1(std::move(file)));
+    return std::move(model.tensors);
 }
 
 Result<void> write_mnm1(AtomicFile& out, const WritePlan& plan, const EncodeRows& encode) {

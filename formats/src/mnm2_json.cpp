@@ -62,9 +62,9 @@ class Object {
     }
     Error wrong(const char* key, std::string_view expected) const {
         const json* field = find(key);
-        std::string found =
-            field == nullptr ? "missing"
-                             : field->dump(-1, ' ', true, json::error_handler_t::replace);
+        std::string found = field == nullptr
+                                ? "missing"
+                                : field->dump(-1, ' ', true, json::error_handler_t::replace);
         if (found.size() > 40) found = found.substr(0, 40) + "...";
         return Error{fmt::format("{}: {} is {}, expected {}", place_, key, found, expected)};
     }
@@ -149,13 +149,12 @@ Result<void> parse_config(std::string_view text, const std::string& file, ModelD
     MNM_CHECK(object.read("norm_eps", config.norm_eps));
     MNM_CHECK(object.read("tied_head", config.tied_head));
     if (const json* scaling = object.find("rope_scaling"); scaling != nullptr)
-        MNM_CHECK(parse_scaling(Object(*scaling, place + ": rope_scaling"), config.rope_scaling,
-                                place));
+        MNM_CHECK(
+            parse_scaling(Object(*scaling, place + ": rope_scaling"), config.rope_scaling, place));
     if (object.find("tokenizer_hash") != nullptr) {
         std::string hash;
         MNM_CHECK(object.read("tokenizer_hash", hash));
-        if (hash.size() != 16 ||
-            hash.find_first_not_of("0123456789abcdef") != std::string::npos)
+        if (hash.size() != 16 || hash.find_first_not_of("0123456789abcdef") != std::string::npos)
             return object.wrong("tokenizer_hash", "16 hexadecimal digits");
         details.tokenizer_hash = std::stoull(hash, nullptr, 16);
     }
@@ -192,8 +191,8 @@ Result<std::string> metadata_text(const Metadata& metadata, const std::string& f
     json value = json::array();
     for (const auto& [key, text] : metadata) {
         if (!valid_utf8(key) || !valid_utf8(text))
-            return Error{fmt::format("{}: metadata entry {} is not valid UTF-8", file,
-                                     value.size())};
+            return Error{
+                fmt::format("{}: metadata entry {} is not valid UTF-8", file, value.size())};
         value.push_back({key, text});
     }
     return value.dump();
@@ -207,8 +206,8 @@ Result<Metadata> parse_metadata(std::string_view text, const std::string& file) 
     for (const json& entry : value) {
         if (!entry.is_array() || entry.size() != 2 || !entry[0].is_string() ||
             !entry[1].is_string())
-            return Error{fmt::format("{}: entry {} is not a pair of texts", place,
-                                     metadata.size())};
+            return Error{
+                fmt::format("{}: entry {} is not a pair of texts", place, metadata.size())};
         metadata.emplace_back(entry[0].get<std::string>(), entry[1].get<std::string>());
     }
     return metadata;

@@ -85,8 +85,8 @@ Result<void> read_table(Source& source) {
     if (table < header_size || !inside(table, table_size + 8, bytes.size()))
         return Error{fmt::format("{}: the section table lies at byte {}, outside of the file",
                                  source.path, table)};
-    const auto entries = bytes.subspan(static_cast<std::size_t>(table),
-                                       static_cast<std::size_t>(table_size));
+    const auto entries =
+        bytes.subspan(static_cast<std::size_t>(table), static_cast<std::size_t>(table_size));
     const std::uint64_t table_hash = checksum(entries);
     const std::uint64_t table_expected = load<std::uint64_t>(bytes, table + table_size);
     if (table_hash != table_expected)
@@ -94,8 +94,8 @@ Result<void> read_table(Source& source) {
 
     for (std::uint64_t at = 0; at < table_size; at += section_entry_size) {
         Section section;
-        section.name = printable(
-            fixed_text(entries.subspan(static_cast<std::size_t>(at), section_name_size)));
+        section.name =
+            printable(fixed_text(entries.subspan(static_cast<std::size_t>(at), section_name_size)));
         section.flags = load<std::uint32_t>(entries, at + 16);
         section.offset = load<std::uint64_t>(entries, at + 24);
         section.size = load<std::uint64_t>(entries, at + 32);
@@ -202,12 +202,9 @@ Result<TensorView> read_tensor(const Source& source, std::span<const std::byte> 
         return wrong("offset", offset, "a place inside section weights");
     extent = {name, offset, size};
     const std::byte* data = source.bytes.data() + offset;
-    return TensorView{expected.name,
-                      codec,
-                      rows,
-                      cols,
-                      data,
-                      want.scales != 0 ? data + want.scales_offset() : nullptr,
+    return TensorView{expected.name, codec,
+                      rows,          cols,
+                      data,          want.scales != 0 ? data + want.scales_offset() : nullptr,
                       hash};
 }
 
@@ -224,7 +221,8 @@ Result<void> read_tensors(const Source& source, ModelFile& model) {
 
     const std::vector<PlannedTensor> expected = standard_tensors(config, codec(WeightType::f32));
     std::unordered_map<std::string_view, std::size_t> places;
-    for (std::size_t i = 0; i < expected.size(); ++i) places[expected[i].name] = i;
+    for (std::size_t i = 0; i < expected.size(); ++i)
+        places[expected[i].name] = i;
     std::vector<Extent> extents(expected.size());
     model.tensors.resize(expected.size());
     for (std::size_t i = 0; i < expected.size(); ++i) {
@@ -235,8 +233,7 @@ Result<void> read_tensors(const Source& source, ModelFile& model) {
             return Error{fmt::format("{}: tensor {} is unknown, or there twice", source.path,
                                      printable(name))};
         const std::size_t to = place->second;
-        MNM_TRY(model.tensors[to],
-                read_tensor(source, entry, expected[to], weights, extents[to]));
+        MNM_TRY(model.tensors[to], read_tensor(source, entry, expected[to], weights, extents[to]));
         places.erase(place);
     }
     return check_apart(source, std::move(extents), "tensor");
@@ -244,7 +241,9 @@ Result<void> read_tensors(const Source& source, ModelFile& model) {
 
 } // namespace
 
-bool probe_mnm2(std::span<const std::byte> file) { return starts_with(file, magic); }
+bool probe_mnm2(std::span<const std::byte> file) {
+    return starts_with(file, magic);
+}
 
 Result<ModelFile> open_mnm2(std::shared_ptr<const MappedFile> file) {
     ModelFile model;
@@ -255,6 +254,11 @@ Result<ModelFile> open_mnm2(std::shared_ptr<const MappedFile> file) {
     MNM_CHECK(read_details(source, model.details));
     MNM_CHECK(read_tensors(source, model));
     return model;
+}
+
+Tensors list_mnm2(std::shared_ptr<const MappedFile> file) {
+    MNM_TRY(ModelFile model, open_mnm2(std::move(file)));
+    return std::move(model.tensors);
 }
 
 } // namespace mnm

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Writing version 2 files. Every size is known before the first byte, so the file streams through in
-// one pass; only the checksums are learnt on the way, which is why both directories come last.
+// Writing version 2 files. Every size is known before the first byte, so the file streams through
+// in one pass; only the checksums are learnt on the way, which is why both directories come last.
 #include "formats/src/codecs.h"
 #include "formats/src/formats.h"
 #include "formats/src/mnm2_layout.h"
@@ -33,13 +33,12 @@ struct Layout {
 Result<Layout> plan_layout(const WritePlan& plan, const std::string& path) {
     Layout layout;
     const auto add = [&](std::string_view name, std::uint32_t flags,
-                         std::span<const std::byte> content,
-                         std::uint64_t limit) -> Result<void> {
+                         std::span<const std::byte> content, std::uint64_t limit) -> Result<void> {
         if (content.size() > limit)
             return Error{fmt::format("{}: section {} has {} bytes, expected at most {}", path, name,
                                      content.size(), limit)};
-        layout.sections.push_back({name, flags, {content.begin(), content.end()}, 0,
-                                   content.size()});
+        layout.sections.push_back(
+            {name, flags, {content.begin(), content.end()}, 0, content.size()});
         return {};
     };
     const ModelDetails& details = plan.details;

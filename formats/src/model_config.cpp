@@ -17,7 +17,9 @@ constexpr std::uint64_t max_vocab = 1 << 24;
 constexpr std::uint64_t max_context = 1 << 24;
 constexpr std::uint64_t column_group = 32;
 
-bool positive(double value) { return std::isfinite(value) && value > 0; }
+bool positive(double value) {
+    return std::isfinite(value) && value > 0;
+}
 
 Result<void> check_scaling(const ModelConfig& config, std::string_view file) {
     const RopeScaling& scaling = config.rope_scaling;

@@ -14,10 +14,10 @@ namespace mnm {
 namespace {
 
 constexpr Format formats[] = {
-    {"ckpt", "training checkpoint", probe_checkpoint, open_checkpoint, nullptr},
-    {"mnm1", "Mnemonic model, version 1", probe_mnm1, open_mnm1, write_mnm1},
-    {"mnm2", "Mnemonic model, version 2", probe_mnm2, open_mnm2, write_mnm2},
-    {"gguf", "GGUF, as llama.cpp and Ollama read it", probe_gguf, open_gguf, write_gguf},
+    {"ckpt", "training checkpoint", probe_checkpoint, open_checkpoint, nullptr, nullptr},
+    {"mnm1", "Mnemonic model, version 1", probe_mnm1, open_mnm1, write_mnm1, list_mnm1},
+    {"mnm2", "Mnemonic model, version 2", probe_mnm2, open_mnm2, write_mnm2, list_mnm2},
+    {"gguf", "GGUF, as llama.cpp and Ollama read it", probe_gguf, open_gguf, write_gguf, list_gguf},
 };
 
 } // namespace
@@ -47,7 +47,9 @@ double ModelFile::bits_per_weight() const {
     return 8.0 * static_cast<double>(bytes) / static_cast<double>(details.config.parameters());
 }
 
-std::span<const Format> model_formats() { return formats; }
+std::span<const Format> model_formats() {
+    return formats;
+}
 
 const Format* find_format(std::string_view name) {
     for (const Format& format : formats)

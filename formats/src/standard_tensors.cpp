@@ -42,8 +42,8 @@ std::uint64_t standard_size(const ModelConfig& config, const Codec& matrices) {
         matrix(config.qkv_rows(), config.width) + matrix(config.width, config.q_rows()) +
         matrix(2 * config.ffn, config.width) + matrix(config.width, config.ffn);
     const std::uint64_t norms = (2 * config.layers + 1) * 4 * config.width;
-    return (config.tied_head ? 1 : 2) * matrix(config.vocab, config.width) +
-           config.layers * layer + norms;
+    return (config.tied_head ? 1 : 2) * matrix(config.vocab, config.width) + config.layers * layer +
+           norms;
 }
 
 void place_standard_tensors(ModelFile& file, const Codec& matrices, std::uint64_t offset) {

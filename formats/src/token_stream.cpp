@@ -17,7 +17,9 @@ constexpr std::uint64_t chat_flag = 1;
 
 } // namespace
 
-bool TokenStream::probe(std::span<const std::byte> file) { return starts_with(file, magic); }
+bool TokenStream::probe(std::span<const std::byte> file) {
+    return starts_with(file, magic);
+}
 
 Result<TokenStream> TokenStream::open(const std::string& path) {
     TokenStream stream;
@@ -42,8 +44,8 @@ Result<TokenStream> TokenStream::open(const std::string& path) {
     // In a chat file the top bit of a token is not part of its id.
     const std::uint64_t max_vocab = stream.chat ? 32768 : 65536;
     if (stream.vocab == 0 || stream.vocab > max_vocab)
-        return Error{fmt::format("{}: vocab is {}, expected 1 to {}", path, stream.vocab,
-                                 max_vocab)};
+        return Error{
+            fmt::format("{}: vocab is {}, expected 1 to {}", path, stream.vocab, max_vocab)};
     const std::uint64_t room = (bytes.size() - header_size) / 2;
     if (count > room)
         return Error{fmt::format("{}: the header announces {} tokens, the file holds {}", path,
@@ -53,8 +55,8 @@ Result<TokenStream> TokenStream::open(const std::string& path) {
     const unsigned mask = stream.chat ? 0xffffu & ~unsigned{target_bit} : 0xffffu;
     for (std::size_t i = 0; i < stream.tokens.size(); ++i)
         if ((stream.tokens[i] & mask) >= stream.vocab)
-            return Error{fmt::format("{}: token {} has id {}, expected less than vocab, {}", path, i,
-                                     stream.tokens[i] & mask, stream.vocab)};
+            return Error{fmt::format("{}: token {} has id {}, expected less than vocab, {}", path,
+                                     i, stream.tokens[i] & mask, stream.vocab)};
     return stream;
 }
 

@@ -51,7 +51,8 @@ std::string spelt(const TokenizerFile& file, std::uint32_t id) {
 Result<void> check_spellings(const TokenizerFile& file, std::string_view name) {
     constexpr std::uint64_t base = 0x9e3779b97f4a7c15u;
     std::vector<Spelling> spellings(bytes_in_vocab + file.merges.size());
-    for (std::uint32_t id = 0; id < bytes_in_vocab; ++id) spellings[id] = {id + 1, base, 1};
+    for (std::uint32_t id = 0; id < bytes_in_vocab; ++id)
+        spellings[id] = {id + 1, base, 1};
     for (std::uint32_t id = bytes_in_vocab; id < spellings.size(); ++id) {
         const auto [left, right] = file.merges[id - bytes_in_vocab];
         if (left >= id || right >= id)
@@ -63,7 +64,8 @@ Result<void> check_spellings(const TokenizerFile& file, std::string_view name) {
                                      spellings[id].length, max_length)};
     }
     std::vector<std::uint32_t> order(spellings.size());
-    for (std::uint32_t id = 0; id < order.size(); ++id) order[id] = id;
+    for (std::uint32_t id = 0; id < order.size(); ++id)
+        order[id] = id;
     std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
         return std::pair(spellings[a].hash, a) < std::pair(spellings[b].hash, b);
     });
@@ -93,7 +95,8 @@ Result<TokenizerFile> parse_tokenizer(std::span<const std::byte> bytes, std::str
     out.hash = load<std::uint64_t>(bytes, 24);
 
     if (out.vocab > max_vocab)
-        return Error{fmt::format("{}: vocab is {}, expected at most {}", file, out.vocab, max_vocab)};
+        return Error{
+            fmt::format("{}: vocab is {}, expected at most {}", file, out.vocab, max_vocab)};
     if (out.specials < named_specials)
         return Error{fmt::format("{}: the number of special tokens is {}, expected at least {}",
                                  file, out.specials, named_specials)};

@@ -32,7 +32,8 @@ inline char32_t next_code_point(std::string_view& text, bool& valid) {
 
 inline bool valid_utf8(std::string_view text) {
     bool valid = true;
-    while (!text.empty() && valid) next_code_point(text, valid);
+    while (!text.empty() && valid)
+        next_code_point(text, valid);
     return valid;
 }
 

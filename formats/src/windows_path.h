@@ -33,7 +33,8 @@ inline std::string windows_error(DWORD code = GetLastError()) {
     wchar_t text[512];
     DWORD size = FormatMessageW(FORMAT_MESSAGE_FROM_SYSTEM | FORMAT_MESSAGE_IGNORE_INSERTS, nullptr,
                                 code, 0, text, 512, nullptr);
-    while (size > 0 && (text[size - 1] <= L' ' || text[size - 1] == L'.')) --size;
+    while (size > 0 && (text[size - 1] <= L' ' || text[size - 1] == L'.'))
+        --size;
     if (size == 0) return "system error " + std::to_string(code);
     return to_utf8(std::u16string(text, text + size));
 }

@@ -18,7 +18,8 @@ std::map<std::string, std::string> expected_hashes() {
     std::ifstream in(tales("expected.sha256"));
     std::map<std::string, std::string> hashes;
     std::string hash, name;
-    while (in >> hash >> name) hashes[name] = hash;
+    while (in >> hash >> name)
+        hashes[name] = hash;
     return hashes;
 }
 
@@ -36,10 +37,10 @@ BOOST_AUTO_TEST_CASE(version_1_files_are_byte_exact) {
     BOOST_REQUIRE_MESSAGE(source, source.error().message);
     std::memcpy(&source->details.tokenizer_hash, read_bytes(tales("tokenizer.bin")).data() + 24, 8);
     const TempFolder folder;
-    for (const Case& test : {Case{"chat-f32.mnm", WeightType::f32, true},
-                             Case{"chat-q8.mnm", WeightType::q8, true},
-                             Case{"chat-q4.mnm", WeightType::q4, true},
-                             Case{"chat-q4-nofit.mnm", WeightType::q4, false}}) {
+    for (const Case& test :
+         {Case{"chat-f32.mnm", WeightType::f32, true}, Case{"chat-q8.mnm", WeightType::q8, true},
+          Case{"chat-q4.mnm", WeightType::q4, true},
+          Case{"chat-q4-nofit.mnm", WeightType::q4, false}}) {
         const std::string path = folder / test.name;
         const Result<void> written =
             write_model(path, "mnm1", *source, codec(test.type), {.fit = test.fit});

@@ -23,14 +23,16 @@ inline std::array<std::uint32_t, 64> prime_roots() {
     std::size_t count = 0;
     for (unsigned candidate = 2; count < out.size(); ++candidate) {
         bool prime = true;
-        for (unsigned d = 2; d * d <= candidate; ++d) prime = prime && candidate % d != 0;
+        for (unsigned d = 2; d * d <= candidate; ++d)
+            prime = prime && candidate % d != 0;
         if (!prime) continue;
         // The largest r with r^Power <= candidate * 2^(32 Power).
         std::uint64_t root = 0;
         for (int bit = 36; bit >= 0; --bit) {
             const std::uint64_t trial = root | std::uint64_t{1} << bit;
             Wide power = trial;
-            for (int i = 1; i < Power; ++i) power *= trial;
+            for (int i = 1; i < Power; ++i)
+                power *= trial;
             if (power <= static_cast<Wide>(candidate) << 32 * Power) root = trial;
         }
         out[count++] = static_cast<std::uint32_t>(root);
@@ -45,12 +47,14 @@ inline std::string sha256(std::span<const std::byte> message) {
     static const std::array<std::uint32_t, 64> start = detail::prime_roots<2>();
     std::vector<std::byte> bytes(message.begin(), message.end());
     bytes.push_back(std::byte{0x80});
-    while (bytes.size() % 64 != 56) bytes.push_back(std::byte{0});
+    while (bytes.size() % 64 != 56)
+        bytes.push_back(std::byte{0});
     for (int shift = 56; shift >= 0; shift -= 8)
         bytes.push_back(static_cast<std::byte>(std::uint64_t{message.size()} * 8 >> shift));
 
     std::array<std::uint32_t, 8> state;
-    for (std::size_t i = 0; i < 8; ++i) state[i] = start[i];
+    for (std::size_t i = 0; i < 8; ++i)
+        state[i] = start[i];
     for (std::size_t block = 0; block < bytes.size(); block += 64) {
         std::array<std::uint32_t, 64> w;
         for (std::size_t i = 0; i < 16; ++i) {
@@ -72,7 +76,8 @@ inline std::string sha256(std::span<const std::byte> message) {
             h = g, g = f, f = e, e = d + t1, d = c, c = b, b = a, a = t1 + t2;
         }
         const std::uint32_t add[] = {a, b, c, d, e, f, g, h};
-        for (std::size_t i = 0; i < 8; ++i) state[i] += add[i];
+        for (std::size_t i = 0; i < 8; ++i)
+            state[i] += add[i];
     }
     std::string hex;
     for (const std::uint32_t word : state)

@@ -63,6 +63,8 @@ inline std::vector<std::byte> read_bytes(const std::string& path) {
 }
 
 inline void write_bytes(const std::string& path, std::span<const std::byte> bytes) {
+    // Some file systems flush a file that is cut and written again; a new one costs nothing.
+    std::filesystem::remove(path);
     std::ofstream out(path, std::ios::binary);
     out.write(reinterpret_cast<const char*>(bytes.data()),
               static_cast<std::streamsize>(bytes.size()));
@@ -84,7 +86,8 @@ class Random {
     /// Nearly normal, mean 0, deviation 1.
     float normal() {
         double sum = 0;
-        for (int i = 0; i < 12; ++i) sum += uniform();
+        for (int i = 0; i < 12; ++i)
+            sum += uniform();
         return static_cast<float>(sum - 6);
     }
 
@@ -129,7 +132,8 @@ inline std::vector<std::byte> tiny_tokenizer(std::uint32_t vocab, std::uint64_t 
 }
 
 /// Writes a weights-only checkpoint (`moments`: with the optimiser's moments, zero) and returns its
-/// path. Norms lie around 1, every matrix has the deviation 1/sqrt(columns). head_dim is width / heads.
+/// path. Norms lie around 1, every matrix has the deviation 1/sqrt(columns). head_dim is width /
+/// heads.
 inline std::string write_random_checkpoint(const std::string& path, const ModelConfig& config,
                                            std::uint64_t seed, bool moments = false) {
     if (config.head_dim * config.heads != config.width || !config.tied_head)
@@ -145,8 +149,8 @@ inline std::string write_random_checkpoint(const std::string& path, const ModelC
     for (const PlannedTensor& tensor : standard_tensors(config, codec(WeightType::f32)))
         for (std::uint64_t i = 0; i < tensor.rows * tensor.cols; ++i, at += 4) {
             const float spread = 1.0f / std::sqrt(static_cast<float>(tensor.cols));
-            const float w = tensor.rows == 1 ? 1.0f + 0.1f * random.normal()
-                                             : spread * random.normal();
+            const float w =
+                tensor.rows == 1 ? 1.0f + 0.1f * random.normal() : spread * random.normal();
             std::memcpy(at, &w, 4);
         }
     write_bytes(path, bytes);
@@ -165,11 +169,11 @@ inline EncodeRows encode_from(const ModelFile& source, const WritePlan& plan,
             return Error{"no such rows: " + target.source};
         const std::uint64_t first = target.source_row + row;
         std::vector<float> values(rows * target.cols);
-        from->codec->decode(
-            from->data + first * from->codec->data_row_bytes(target.cols),
-            from->scales != nullptr ? from->scales + first * from->codec->scale_row_bytes(target.cols)
-                                    : nullptr,
-            rows, target.cols, values.data());
+        from->codec->decode(from->data + first * from->codec->data_row_bytes(target.cols),
+                            from->scales != nullptr
+                                ? from->scales + first * from->codec->scale_row_bytes(target.cols)
+                                : nullptr,
+                            rows, target.cols, values.data());
         target.codec->encode(values.data(), rows, target.cols, options, data, scales);
         return {};
     };
