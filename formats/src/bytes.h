@@ -29,8 +29,8 @@ T load(std::span<const std::byte> bytes, std::uint64_t offset) {
 
 template <class T>
 void append(std::vector<std::byte>& out, const T& value) {
-    const auto* first = reinterpret_cast<const std::byte*>(&value);
-    out.insert(out.end(), first, first + sizeof(T));
+    out.resize(out.size() + sizeof(T));
+    std::memcpy(out.data() + out.size() - sizeof(T), &value, sizeof(T));
 }
 
 inline std::span<const std::byte> as_bytes(std::string_view text) {
