@@ -13,8 +13,8 @@
 
 namespace mnm {
 
-/// A table of fixed size; a new chunk takes the place of the one it collides with. Not for two threads
-/// at once.
+/// A table of fixed size; a new chunk takes the place of the one it collides with. Not for two
+/// threads at once.
 class ChunkCache {
   public:
     static constexpr std::size_t max_chunk = 15;

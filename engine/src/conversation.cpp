@@ -30,9 +30,7 @@ void Conversation::set_system(std::string_view text) {
     if (!text.empty()) system_ = Turn{Role::system, tokenizer_->encode(text)};
 }
 
-void Conversation::add(Role role, std::string_view text) {
-    add(role, tokenizer_->encode(text));
-}
+void Conversation::add(Role role, std::string_view text) { add(role, tokenizer_->encode(text)); }
 
 void Conversation::add(Role role, std::vector<TokenId> ids) {
     if (role != Role::system) turns_.push_back(Turn{role, std::move(ids)});

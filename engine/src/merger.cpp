@@ -8,7 +8,7 @@
 namespace mnm {
 namespace {
 
-/// A queue entry holds the merge's number above the position, so that comparing entries compares both.
+/// A queue entry holds the merge's number above the position: comparing entries compares both.
 constexpr unsigned position_bits = 40;
 constexpr std::size_t max_merges = std::size_t{1} << (64 - position_bits);
 constexpr std::uint64_t position_mask = (std::uint64_t{1} << position_bits) - 1;

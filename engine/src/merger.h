@@ -14,11 +14,11 @@ namespace mnm {
 /// Applies the lowest-numbered merge present, everywhere, left to right, until none is. Const after
 /// construction.
 ///
-/// A merge makes a token that only higher-numbered merges can use. So the next pair to merge is always
-/// the leftmost one of the lowest number, and a queue of (number, position) finds it.
+/// A merge makes a token that only higher-numbered merges can use. So the next pair to merge is
+/// always the leftmost one of the lowest number, and a queue of (number, position) finds it.
 class Merger {
   public:
-    /// Ignores merges that refer to tokens not made before them, and all but the first of equal ones.
+    /// Ignores merges that refer to tokens not made before them, and equal ones but the first.
     explicit Merger(const TokenizerFile& file);
 
     /// Chunks up to this length are merged in place, where scanning all pairs beats a queue.

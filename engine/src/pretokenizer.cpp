@@ -45,8 +45,8 @@ Character non_ascii_character(const Byte* p, const Byte* end) noexcept {
     // Too long a spelling of a smaller number. Surrogates and numbers past U+10FFFF need no test:
     // they are letters, whole or byte by byte.
     if ((length == 3 && code < 0x800) || (length == 4 && code < 0x10000)) return stray;
-    const bool punctuation = code <= 0xBF || (code >= 0x2000 && code <= 0x303F) ||
-                             (code >= 0x1F000 && code <= 0x1FFFF);
+    const bool punctuation =
+        code <= 0xBF || (code >= 0x2000 && code <= 0x303F) || (code >= 0x1F000 && code <= 0x1FFFF);
     return {punctuation ? Kind::punctuation : Kind::letter, static_cast<Byte>(length)};
 }
 
@@ -77,8 +77,8 @@ std::size_t contraction(const Byte* p, const Byte* end) noexcept {
     return (a == 'l' && b == 'l') || ((a == 'v' || a == 'r') && b == 'e') ? 3 : 0;
 }
 
-/// `\s*[\r\n]|\s+(?!\S)|\s+`: up to the last newline of the run; without one, the run but for the space
-/// that may join the next word.
+/// `\s*[\r\n]|\s+(?!\S)|\s+`: up to the last newline of the run; without one, the run but for the
+/// space that may join the next word.
 std::size_t white_space(const Byte* begin, const Byte* end) noexcept {
     const Byte* p = begin;
     const Byte* after_newline = begin;

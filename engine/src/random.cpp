@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// xoshiro256** seeded through splitmix64, after the public domain description of Blackman and Vigna.
+// xoshiro256** seeded through splitmix64, after the public domain description by its authors.
 #include "engine/sampler.h"
 
 #include <bit>

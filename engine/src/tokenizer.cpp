@@ -86,6 +86,7 @@ Tokenizer& Tokenizer::operator=(Tokenizer&&) noexcept = default;
 
 std::vector<TokenId> Tokenizer::encode(std::string_view text) const {
     std::vector<TokenId> ids;
+    ids.reserve(text.size() / 4); // a usual share; growing copies everything
     encode(text, ids);
     return ids;
 }
@@ -93,34 +94,43 @@ std::vector<TokenId> Tokenizer::encode(std::string_view text) const {
 void Tokenizer::encode(std::string_view text, std::vector<TokenId>& ids) const {
     std::unique_ptr<ChunkCache> cache = tables_->take_cache();
     const Merger& merger = tables_->merger;
+    // Ids are collected here, because room for the longest lets copies be of known length.
+    constexpr std::size_t room = 512;
+    TokenId staged[room + Merger::short_chunk];
+    std::size_t count = 0;
+    const auto flush = [&] {
+        ids.insert(ids.end(), staged, staged + count);
+        count = 0;
+    };
     while (!text.empty()) {
         const std::size_t length = chunk_length(text);
         if (length == 1) {
-            ids.push_back(static_cast<unsigned char>(text[0]));
+            staged[count++] = static_cast<unsigned char>(text[0]);
         } else if (length <= ChunkCache::max_chunk) {
             const ChunkCache::Key key = ChunkCache::key(text, length);
             ChunkCache::Entry& entry = cache->at(key);
-            if (entry.key == key) {
-                ids.insert(ids.end(), entry.ids, entry.ids + entry.count);
-            } else {
-                TokenId fresh[ChunkCache::max_chunk];
-                const std::size_t count = merger.merge_short(text.substr(0, length), fresh);
-                ids.insert(ids.end(), fresh, fresh + count);
-                if (count <= ChunkCache::max_ids) {
+            if (entry.key != key) {
+                const std::size_t made = merger.merge_short(text.substr(0, length), staged + count);
+                if (made <= ChunkCache::max_ids) {
                     entry.key = key;
-                    entry.count = static_cast<std::uint32_t>(count);
-                    std::copy_n(fresh, count, entry.ids);
+                    entry.count = static_cast<std::uint32_t>(made);
+                    std::copy_n(staged + count, made, entry.ids);
                 }
+                count += made;
+            } else {
+                std::copy_n(entry.ids, ChunkCache::max_ids, staged + count);
+                count += entry.count;
             }
         } else if (length <= Merger::short_chunk) {
-            TokenId fresh[Merger::short_chunk];
-            const std::size_t count = merger.merge_short(text.substr(0, length), fresh);
-            ids.insert(ids.end(), fresh, fresh + count);
+            count += merger.merge_short(text.substr(0, length), staged + count);
         } else {
+            flush();
             merger.merge_long(text.substr(0, length), ids);
         }
+        if (count >= room) flush();
         text.remove_prefix(length);
     }
+    flush();
     tables_->give_back(std::move(cache)); // where something threw, the cache is just freed
 }
 

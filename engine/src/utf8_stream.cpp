@@ -18,8 +18,8 @@ std::size_t character_length(unsigned char lead) {
     return lead < 0xF5 ? 4 : 0;
 }
 
-/// Whether `byte` may follow the first `position` bytes of the character that starts with `lead`. Only
-/// the second byte has special bounds: too long spellings, surrogates, past U+10FFFF.
+/// Whether `byte` may follow the first `position` bytes of the character that starts with `lead`.
+/// Only the second byte has special bounds: too long spellings, surrogates, past U+10FFFF.
 bool may_follow(unsigned char lead, std::size_t position, unsigned char byte) {
     unsigned char low = 0x80;
     unsigned char high = 0xBF;
