@@ -35,7 +35,7 @@ int end_of_parsing(const CLI::App &app, const CLI::ParseError &error) {
     for (const CLI::App *parser : app.get_subcommands())
         named = parser;
     if (dynamic_cast<const CLI::CallForHelp *>(&error) != nullptr) {
-        print(named->help());
+        print(named == &app ? named->help() : named->help("mnm"));
         return 0;
     }
     if (dynamic_cast<const CLI::CallForVersion *>(&error) != nullptr) {

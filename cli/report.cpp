@@ -58,7 +58,7 @@ std::string grouped(std::uint64_t number) {
     return digits;
 }
 
-std::string quoted(std::string_view text) {
+std::string json_string(std::string_view text) {
     return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 

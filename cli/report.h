@@ -26,6 +26,6 @@ void print_error(std::string_view message);
 /// 1234567 as "1,234,567".
 std::string grouped(std::uint64_t number);
 /// The text as a JSON string: quoted, one line, whatever bytes it has.
-std::string quoted(std::string_view text);
+std::string json_string(std::string_view text);
 
 } // namespace mnm::cli

@@ -59,7 +59,7 @@ Result<void> tokenize(const TokenizeOptions &options) {
         print(fmt::format("{}\n", fmt::join(ids, ",")));
     } else {
         for (const TokenId id : ids)
-            print(fmt::format("{:>6}  {}\n", id, quoted(tokenizer.bytes(id))));
+            print(fmt::format("{:>6}  {}\n", id, json_string(tokenizer.bytes(id))));
     }
     return {};
 }
