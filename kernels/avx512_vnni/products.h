@@ -16,6 +16,7 @@ namespace mnm::kernels {
 namespace {
 
 constexpr size_t prefetch_rows = 16; ///< how far ahead of the row block the weights are fetched
+constexpr size_t panel_rows = 32;    ///< rows packed at once; the next ones are fetched meanwhile
 
 __m512i load_bytes(const void* p, __mmask64 mask) noexcept {
     return _mm512_maskz_loadu_epi8(mask, p);
@@ -209,7 +210,9 @@ void pack_q8(const int8_t* w, size_t row, size_t rows, size_t cols, __m512i* pan
         const __mmask64 mask = cols - c >= 64 ? ~__mmask64{0} : 0xFFFFFFFFU;
         __m512i v[16];
         for (size_t r = 0; r < 16; ++r) {
-            v[r] = load_bytes(w + (row + (r < rows ? r : rows - 1)) * cols + c, mask);
+            const int8_t* source = w + (row + (r < rows ? r : rows - 1)) * cols + c;
+            _mm_prefetch(reinterpret_cast<const char*>(source + panel_rows * cols), _MM_HINT_T1);
+            v[r] = load_bytes(source, mask);
         }
         transpose(v);
         const size_t registers = cols - c >= 64 ? 16 : 8;
@@ -228,7 +231,9 @@ void pack_q4(const uint8_t* w, const float* scale, size_t row, size_t rows, size
         const float* source[16];
         for (size_t r = 0; r < 16; ++r) {
             const size_t index = row + (r < rows ? r : rows - 1);
-            v[r] = load_bytes(w + index * (cols / 2) + g * 16, mask);
+            const uint8_t* nibbles = w + index * (cols / 2) + g * 16;
+            _mm_prefetch(reinterpret_cast<const char*>(nibbles + panel_rows * cols / 2), _MM_HINT_T1);
+            v[r] = load_bytes(nibbles, mask);
             source[r] = scale + index * groups;
         }
         transpose(v);
@@ -261,7 +266,9 @@ void tile(const Panels& panels, const QuantizedRows& x, size_t token, float* y, 
     for (size_t g = 0; g < groups; ++g) {
         __m512i dot[Blocks][Tokens];
         for (size_t t = 0; t < Tokens; ++t) {
-            dot[0][t] = _mm512_set1_epi32(-Offset * xsum[t * groups + g]);
+            const __m512i sum = _mm512_set1_epi32(xsum[t * groups + g]);
+            dot[0][t] = _mm512_sub_epi32(_mm512_setzero_si512(),
+                                         _mm512_slli_epi32(sum, Offset == 128 ? 7 : 3));
             if (Blocks == 2) dot[Blocks - 1][t] = dot[0][t];
         }
         for (size_t j = 0; j < 8; ++j) {
@@ -323,8 +330,8 @@ void tiles(const Panels& panels, const QuantizedRows& x, float* y, size_t stride
 template <int Offset, class Pack>
 void multiply_panels(size_t begin, size_t end, const QuantizedRows& x, const Target& target,
                      const Panels& panels, const Pack& pack) noexcept {
-    for (size_t row = begin; row < end; row += 32) {
-        const size_t rows = end - row < 32 ? end - row : 32;
+    for (size_t row = begin; row < end; row += panel_rows) {
+        const size_t rows = end - row < panel_rows ? end - row : panel_rows;
         float* y = target.y + row;
         pack(row, rows < 16 ? rows : 16, 0);
         if (rows > 16) {

@@ -10,6 +10,7 @@
 #pragma once
 
 constexpr size_t half_block = 8;
+constexpr size_t panel_rows = 16; ///< rows packed at once; the next ones are fetched meanwhile
 
 __m256i load_bytes(const void* p) noexcept {
     return _mm256_loadu_si256(static_cast<const __m256i*>(p));
@@ -172,7 +173,9 @@ void pack_q8(const int8_t* w, size_t row, size_t rows, size_t cols, __m256i* pan
     for (size_t g = 0; g < cols / group; ++g, panel += 8) {
         __m256i v[8];
         for (size_t r = 0; r < 8; ++r) {
-            v[r] = load_bytes(w + (row + (r < rows ? r : rows - 1)) * cols + g * group);
+            const int8_t* source = w + (row + (r < rows ? r : rows - 1)) * cols + g * group;
+            _mm_prefetch(reinterpret_cast<const char*>(source + panel_rows * cols), _MM_HINT_T1);
+            v[r] = load_bytes(source);
         }
         transpose(v);
         for (size_t j = 0; j < 8; ++j) _mm256_store_si256(panel + j, flipped(v[j]));
@@ -188,7 +191,9 @@ void pack_q4(const uint8_t* w, const float* scale, size_t row, size_t rows, size
         __m256i v[8];
         for (size_t r = 0; r < 8; ++r) {
             const size_t index = row + (r < rows ? r : rows - 1);
-            v[r] = nibbles(w + index * (cols / 2) + g * (group / 2));
+            const uint8_t* pairs = w + index * (cols / 2) + g * (group / 2);
+            _mm_prefetch(reinterpret_cast<const char*>(pairs + panel_rows * cols / 2), _MM_HINT_T1);
+            v[r] = nibbles(pairs);
             scales[g * 8 + r] = source[r][g];
         }
         transpose(v);
@@ -264,8 +269,8 @@ void tiles(const Panels& panels, const QuantizedRows& x, float* y, size_t stride
 template <bool Nibbles, class Pack>
 void multiply_panels(size_t begin, size_t end, const QuantizedRows& x, const Target& target,
                      const Panels& panels, const Pack& pack) noexcept {
-    for (size_t row = begin; row < end; row += 16) {
-        const size_t rows = end - row < 16 ? end - row : 16;
+    for (size_t row = begin; row < end; row += panel_rows) {
+        const size_t rows = end - row < panel_rows ? end - row : panel_rows;
         float* y = target.y + row;
         pack(row, rows < 8 ? rows : 8, 0);
         if (rows > 8) {

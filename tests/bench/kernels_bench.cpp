@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: MIT
+// Each kernel at each usable level, one thread: ns, weight bytes per second, multiply-adds per second.
+// The shapes are those of a 126M model: 768 wide, 2048 inside, heads of 64, V 32768.
+#include "kernels/kernels.h"
+#include "tests/kernels/level_under_test.h"
+
+#include <benchmark/benchmark.h>
+
+#include <string>
+
+using namespace mnm::kernels;
+using mnm::tests::Fill;
+using mnm::tests::floats;
+using mnm::tests::Guarded;
+
+namespace {
+
+constexpr std::size_t cols = 768, rows = 16384;
+
+std::vector<std::int8_t> random_bytes(std::size_t n) {
+    std::mt19937 engine(1);
+    std::vector<std::int8_t> q(n);
+    for (auto& v : q) v = static_cast<std::int8_t>(static_cast<int>(engine() % 255) - 127);
+    return q;
+}
+
+void count(benchmark::State& state, double bytes, double products) {
+    state.counters["weights_B/s"] = benchmark::Counter(
+        bytes, benchmark::Counter::kIsIterationInvariantRate, benchmark::Counter::OneK::kIs1000);
+    state.counters["MAC/s"] = benchmark::Counter(
+        products, benchmark::Counter::kIsIterationInvariantRate, benchmark::Counter::OneK::kIs1000);
+}
+
+struct Inputs {
+    explicit Inputs(std::size_t tokens)
+        : x(floats(tokens * cols, Fill::random, 2)), q(tokens * cols), scale(tokens * cols / group),
+          sum(tokens * cols / group), y(tokens * rows), scratch(matmul_scratch(cols)),
+          quantized{q.data(), scale.data(), sum.data(), tokens, cols} {
+        best().quantize(x.data(), x.size(), q.data(), scale.data(), sum.data());
+    }
+    std::vector<float> x;
+    std::vector<std::int8_t> q;
+    std::vector<float> scale;
+    std::vector<std::int32_t> sum;
+    std::vector<float> y;
+    Guarded<std::byte> scratch;
+    QuantizedRows quantized;
+};
+
+void q8(benchmark::State& state, const Kernels* k) {
+    const auto tokens = static_cast<std::size_t>(state.range(0));
+    const auto w = random_bytes(rows * cols);
+    const auto scale = floats(rows, Fill::random, 3);
+    Inputs in(tokens);
+    for (auto _ : state) {
+        k->matmul_q8(w.data(), scale.data(), 0, rows, in.quantized, {in.y.data(), rows, false},
+                     in.scratch.data());
+    }
+    count(state, rows * cols, static_cast<double>(rows * cols * tokens));
+}
+
+void q4(benchmark::State& state, const Kernels* k) {
+    const auto tokens = static_cast<std::size_t>(state.range(0));
+    const auto w = random_bytes(rows * cols / 2);
+    const auto scale = floats(rows * cols / group, Fill::random, 3);
+    Inputs in(tokens);
+    for (auto _ : state) {
+        k->matmul_q4(reinterpret_cast<const std::uint8_t*>(w.data()), scale.data(), 0, rows,
+                     in.quantized, {in.y.data(), rows, false}, in.scratch.data());
+    }
+    count(state, rows * cols * 0.625, static_cast<double>(rows * cols * tokens));
+}
+
+void f32(benchmark::State& state, const Kernels* k) {
+    const auto tokens = static_cast<std::size_t>(state.range(0));
+    const auto w = floats(rows * cols, Fill::random, 3);
+    Inputs in(tokens);
+    for (auto _ : state) {
+        k->matmul_f32(w.data(), 0, rows, {in.x.data(), tokens, cols}, {in.y.data(), rows, false},
+                      in.scratch.data());
+    }
+    count(state, rows * cols * 4.0, static_cast<double>(rows * cols * tokens));
+}
+
+/// A group of three query heads of 64 over one full key block.
+void attend(benchmark::State& state, const Kernels* k) {
+    const std::size_t heads = 3, stride = 64;
+    const auto q = floats(heads * stride, Fill::random, 4);
+    const auto key = floats(key_block * stride, Fill::random, 5);
+    const auto value = floats(key_block * stride, Fill::random, 6);
+    std::vector<float> top(heads), sum(heads), out(heads * stride);
+    const AttentionState running{top.data(), sum.data(), out.data()};
+    const AttentionBlock block{q.data(), key.data(), value.data(), heads, key_block, stride, 0.125f};
+    k->attend(block, running, true);
+    for (auto _ : state) k->attend(block, running, false);
+    count(state, 2.0 * key_block * stride * sizeof(float), 2.0 * heads * key_block * stride);
+}
+
+void rowwise(benchmark::State& state, const Kernels* k) {
+    const auto x = floats(2048, Fill::random, 7), w = floats(2048, Fill::random, 8);
+    std::vector<float> y(2048);
+    Inputs in(4);
+    for (auto _ : state) {
+        switch (state.range(0)) {
+        case 0: k->rmsnorm(x.data(), w.data(), 768, 1e-5f, y.data()); break;
+        case 1: k->swiglu(x.data(), w.data(), 2048, y.data()); break;
+        case 2: k->quantize(x.data(), 2048, in.q.data(), in.scale.data(), in.sum.data()); break;
+        default: benchmark::DoNotOptimize(k->softmax(x.data(), 2048, 1.0f, y.data()));
+        }
+        benchmark::ClobberMemory();
+    }
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+    for (const std::string& level : usable_levels()) {
+        const Kernels* k = find(level);
+        const auto add = [&](const std::string& name, auto* function) {
+            return benchmark::RegisterBenchmark((level + "/" + name).c_str(), function, k);
+        };
+        const bool slow = level == "ref";
+        for (const auto& [name, function] : {std::pair{"q8", &q8}, std::pair{"q4", &q4}, std::pair{"f32", &f32}}) {
+            auto* registered = add(name, function)->Arg(1)->Unit(benchmark::kMicrosecond);
+            if (!slow) registered->Arg(7)->Arg(64)->Arg(256);
+        }
+        add("attend_64_keys_3_heads", attend);
+        add("rmsnorm_768", rowwise)->Arg(0);
+        add("swiglu_2048", rowwise)->Arg(1);
+        add("quantize_2048", rowwise)->Arg(2);
+        add("softmax_2048", rowwise)->Arg(3);
+    }
+    benchmark::Initialize(&argc, argv);
+    benchmark::RunSpecifiedBenchmarks();
+}
