@@ -45,6 +45,8 @@ class Parallel {
     void run_inside(void (*function)(void*), void* context);
 
     struct Team;
+    static constexpr std::size_t parts_per_thread = 2;
+
     unsigned threads_;
     std::unique_ptr<Team> team_;
 };
