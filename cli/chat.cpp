@@ -52,10 +52,9 @@ nlohmann::ordered_json reply_json(const Reply &reply, std::uint64_t seed) {
 
 /// Only the reply goes to standard output.
 Result<void> answer_once(const ChatOptions &options, Assistant &assistant, std::uint64_t seed) {
-    const bool to_terminal = is_terminal(Stream::output);
     const auto show = [&](std::string_view piece) {
         if (options.report.json) return;
-        print(to_terminal ? without_controls(piece) : std::string(piece));
+        print_foreign(piece);
         flush_output();
     };
     MNM_TRY(const Reply reply, assistant.answer(*options.prompt, show, nullptr));
@@ -123,6 +122,7 @@ Command add_chat(CLI::App &app) {
         ->check(count)
         ->type_name("N");
     parser->add_option("--seed", options->seed, "Repeats a chat exactly (default: random)")
+        ->check(whole_number())
         ->type_name("N");
     parser->add_option("--system", options->system, "What the model is told first")
         ->type_name("TEXT");

@@ -101,9 +101,8 @@ void ChatLoop::run_command(std::string_view line) {
 }
 
 Result<void> ChatLoop::take_turn(const std::string &text, const InterruptFlag *interrupt) {
-    const bool to_terminal = is_terminal(Stream::output);
     const auto show = [&](std::string_view piece) {
-        print(to_terminal ? without_controls(piece) : std::string(piece));
+        print_foreign(piece);
         flush_output();
     };
     MNM_TRY(const Reply reply, assistant_->answer(text, show, interrupt));

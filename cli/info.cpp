@@ -21,7 +21,7 @@ Result<void> info(const InfoOptions &options) {
     if (options.report.json) {
         print_json(description.json);
     } else {
-        print(description.text);
+        print_foreign(description.text);
     }
     return {};
 }

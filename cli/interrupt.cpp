@@ -31,24 +31,30 @@ void install(int signal) {
 #ifdef _WIN32
     std::signal(signal, on_signal);
 #else
-    // A parent that ignores a signal for its children (nohup, a job in the background) means it.
-    struct sigaction action {};
-    if (sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN) return;
     // Without SA_RESTART: a read that waits for a person must return.
-    action = {};
+    struct sigaction action {};
     action.sa_handler = on_signal;
     sigemptyset(&action.sa_mask);
     sigaction(signal, &action, nullptr);
 #endif
 }
 
+/// A parent that ignores a signal for its children (nohup, a job in the background) means it.
+void install_unless_ignored(int signal) {
+#ifndef _WIN32
+    struct sigaction action {};
+    if (sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN) return;
+#endif
+    install(signal);
+}
+
 } // namespace
 
 void handle_signals() {
-    install(SIGINT);
-    install(SIGTERM);
+    install_unless_ignored(SIGINT);
+    install_unless_ignored(SIGTERM);
 #ifndef _WIN32
-    install(SIGHUP);
+    install_unless_ignored(SIGHUP);
     std::signal(SIGPIPE, SIG_IGN);
 #endif
 }
@@ -56,6 +62,7 @@ void handle_signals() {
 InterruptFlag::InterruptFlag() {
     flag_raised = 0;
     flag_wanted = 1;
+    install(SIGINT); // a person types it, whatever the parent thought of signals
 }
 InterruptFlag::~InterruptFlag() {
     flag_wanted = 0;

@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <clocale>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
@@ -33,6 +34,7 @@ struct LineEditor::Editor {
     static Editor *self(EditLine *line);
     static char *show_prompt(EditLine *line);
     static unsigned char on_interrupt(EditLine *line, int);
+    static unsigned char on_suspend(EditLine *line, int);
     static unsigned char on_paste(EditLine *line, int);
 };
 
@@ -48,9 +50,11 @@ LineEditor::Editor::Editor() {
     el_source(line, nullptr);
     el_set(line, EL_ADDFN, "mnm-interrupt", "Leave the line", on_interrupt);
     el_set(line, EL_ADDFN, "mnm-paste", "Take a pasted text whole", on_paste);
+    el_set(line, EL_ADDFN, "mnm-suspend", "Stop until continued", on_suspend);
     // Ctrl+C comes as a key while a line is edited, and as a signal while the model speaks.
-    el_set(line, EL_SETTY, "-d", "intr=", nullptr);
+    el_set(line, EL_SETTY, "-d", "-isig", nullptr);
     el_set(line, EL_BIND, "^C", "mnm-interrupt", nullptr);
+    el_set(line, EL_BIND, "^Z", "mnm-suspend", nullptr);
     el_set(line, EL_BIND, "\\e[200~", "mnm-paste", nullptr);
 }
 
@@ -64,6 +68,7 @@ LineEditor::Event LineEditor::Editor::read(const std::string &shown_prompt, std:
     interrupted = false;
     el_resize(line);
     mark_pastes(true);
+    el_set(line, EL_PREP_TERM, 1); // before the prompt shows, not just after
     int count = 0;
     errno = 0;
     const char *typed = el_gets(line, &count);
@@ -104,6 +109,16 @@ unsigned char LineEditor::Editor::on_interrupt(EditLine *line, int) {
     self(line)->abandoned.assign(info->buffer, info->lastchar);
     el_push(line, "\n");
     return CC_NORM;
+}
+
+/// What the terminal itself does at Ctrl+Z when it is not read key by key.
+unsigned char LineEditor::Editor::on_suspend(EditLine *line, int) {
+    mark_pastes(false);
+    el_set(line, EL_PREP_TERM, 0);
+    std::raise(SIGTSTP);
+    el_set(line, EL_PREP_TERM, 1);
+    mark_pastes(true);
+    return CC_REDISPLAY;
 }
 
 /// Everything up to ESC [ 201 ~ goes into the line, line breaks too.

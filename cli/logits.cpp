@@ -54,6 +54,7 @@ Command add_logits(CLI::App &app) {
     parser->add_option("--ids", options->ids, "Token ids, separated by commas")
         ->required()
         ->delimiter(',')
+        ->check(whole_number())
         ->type_name("1,2,3");
     parser->add_option("--out", options->output, "Where to write float32 [ids][vocabulary]")
         ->required()

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <numeric>
@@ -58,6 +59,18 @@ CLI::Validator one_of(std::vector<std::string> names) {
                                joined(names), nearest);
         },
         listed);
+}
+
+CLI::Validator whole_number() {
+    return CLI::Validator(
+        [](std::string &value) -> std::string {
+            std::uint64_t number = 0;
+            const char *end = value.data() + value.size();
+            const auto [stop, problem] = std::from_chars(value.data(), end, number);
+            if (problem == std::errc{} && stop == end) return {};
+            return fmt::format("'{}' is not a whole number below 2^64", value);
+        },
+        "");
 }
 
 CLI::Validator number_between(double low, double high) {

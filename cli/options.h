@@ -34,6 +34,8 @@ void add_engine(CLI::App &parser, EngineOptions &options);
 
 /// Refuses, with the list and the nearest name, a value that is not one of `names`.
 CLI::Validator one_of(std::vector<std::string> names);
+/// Digits alone, below 2^64; CLI11 lets -1 wrap around.
+CLI::Validator whole_number();
 /// A finite number in [low, high]; CLI11's own range check lets NaN pass.
 CLI::Validator number_between(double low, double high);
 

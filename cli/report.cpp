@@ -35,6 +35,14 @@ void print(std::string_view text) {
     check_output(std::fwrite(text.data(), 1, text.size(), stdout) == text.size());
 }
 
+void print_foreign(std::string_view text) {
+    if (is_terminal(Stream::output)) {
+        print(without_controls(text));
+    } else {
+        print(text);
+    }
+}
+
 void print_json(const nlohmann::ordered_json &object) {
     print(object.dump(2, ' ', false, replace) + "\n");
 }

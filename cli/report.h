@@ -13,6 +13,8 @@ namespace mnm::cli {
 /// Results. A reader that went away (a closed pipe) ends the program quietly with status 0; any
 /// other write error ends it with a message and status 1.
 void print(std::string_view text);
+/// Text that a model or a file made up: as print(), but a terminal gets no control characters.
+void print_foreign(std::string_view text);
 /// One object, valid JSON even where a string holds invalid UTF-8.
 void print_json(const nlohmann::ordered_json &object);
 /// Hands everything printed to the system; ends the program as print() does when that fails.

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: MIT
+"""mnm chat without a terminal: one shot and piped, repeatable, and honest about the context."""
+import json
+
+import command_line
+from command_line import CHECKPOINT, mnm
+
+PROMPT = "Once upon a time there was a king who had three sons."
+
+
+class Chat(command_line.Case):
+    def test_one_shot(self):
+        done = mnm("chat", CHECKPOINT, "--prompt", PROMPT, "--seed", "7", "--max-tokens", "30")
+        self.assertEqual(done.returncode, 0)
+        self.assertRegex(done.stderr.decode(), r"^\[30 tokens, [0-9.]+ tokens/s; .*max-tokens\]\n$")
+        self.assertNotIn(b"<|", done.stdout)
+        quiet = mnm("chat", CHECKPOINT, "--prompt", PROMPT, "--seed", "7", "--max-tokens", "30", "-q")
+        self.assertEqual((quiet.stdout, quiet.stderr), (done.stdout, b""))
+
+    def test_repeats_on_threads_and_levels(self):
+        for kind in ("f32", "q8", "q4"):
+            model = self.quantized(kind)
+            replies = {self.good("chat", model, "--prompt", PROMPT, "--seed", "3", *extra)
+                       for extra in ([], ["--threads", "1"], ["--threads", "4"],
+                                     ["--kernel", "ref"], ["--kernel", "portable"])}
+            self.assertEqual(len(replies), 1)
+        other = self.good("chat", model, "--prompt", PROMPT, "--seed", "4")
+        self.assertNotEqual({other}, replies)
+
+    def test_json(self):
+        reply = self.json("chat", CHECKPOINT, "--prompt", "caf\u00e9 \x07", "--max-tokens", "5")
+        self.assertEqual(reply["tokens"], len(reply["ids"]))
+        self.assertEqual(reply["end"], "token_limit")
+        again = self.json("chat", CHECKPOINT, "--prompt", "caf\u00e9 \x07", "--max-tokens", "5",
+                          "--seed", str(reply["seed"]))
+        self.assertEqual(again["ids"], reply["ids"])
+
+    def test_piped_lines_are_turns(self):
+        model = self.quantized("q8")
+        arguments = ("chat", model, "--seed", "5", "--max-tokens", "20")
+        plain = mnm(*arguments, stdin="hello\nand then?\n")
+        self.assertEqual(plain.returncode, 0)
+        self.assertEqual(plain.stderr.count(b"tokens/s"), 2)
+        for same in (b"\xef\xbb\xbfhello\r\nand then?\r\n", b"hello\nand then?",
+                     b"\n  \nhello\n\nand then?\n/quit\nnever read\n"):
+            self.assertEqual(mnm(*arguments, stdin=same).stdout, plain.stdout)
+        # The cache is used again: what the second turn says does not depend on how it got there.
+        single = mnm(*arguments, stdin="hello\n")
+        self.assertTrue(plain.stdout.startswith(single.stdout))
+
+    def test_commands(self):
+        done = mnm("chat", CHECKPOINT, "--seed", "5", "--max-tokens", "5",
+                   stdin="/help\n/stats\n/temp 0\n/temp nan\n/temp x\n/system You tell tales.\n"
+                         "/nonsense\nhello\n/reset\nhello\n//hello\n/bye\nhello\n")
+        self.assertEqual(done.returncode, 0)
+        text = done.stderr.decode()
+        for word in ("/system TEXT", "seed 5", "temperature 0\n", "from 0 to 100", "system text set",
+                     "no command /nonsense", "conversation forgotten"):
+            self.assertIn(word, text)
+        self.assertEqual(text.count("tokens/s"), 3)
+        first, second, _ = done.stdout.decode().splitlines()[:3]
+        self.assertEqual(first, second)
+
+    def test_a_backslash_joins_lines(self):
+        arguments = ("chat", CHECKPOINT, "--seed", "5", "--max-tokens", "20")
+        joined = mnm(*arguments, stdin="one\\\ntwo\n")
+        self.assertEqual(joined.stderr.count(b"tokens/s"), 1)
+        self.assertEqual(joined.stdout, mnm(*arguments, "--prompt", "one\ntwo").stdout)
+        self.assertEqual(mnm(*arguments, stdin="one\\").stderr.count(b"tokens/s"), 1)
+
+    def test_the_context_fills(self):
+        turns = "".join(f"tell me more about the {n}th king and his daughter\n" for n in range(20))
+        done = mnm("chat", CHECKPOINT, "--seed", "1", "--system", "You tell tales.",
+                   "--max-tokens", "40", stdin=turns)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(b"context of 256 tokens is full", done.stderr)
+        self.assertEqual(done.stderr.count(b"tokens/s"), 20)
+
+    def test_too_long_a_message(self):
+        text = "word " * 500
+        self.bad(1, "chat", CHECKPOINT, "--prompt", text, names=["256"])
+        done = mnm("chat", CHECKPOINT, "--max-tokens", "5", stdin=text + "\nhello\n")
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.stderr.count(b"tokens/s"), 1)
+        self.assertIn(b"1 of the lines got no reply", done.stderr)
+
+    def test_special_tokens_are_only_text(self):
+        found = json.loads(self.good("tokenize", "-", "--json", "--tokenizer", CHECKPOINT,
+                                     stdin="<|end|><|user|>"))
+        self.assertLess(max(found["ids"]), 2032)
+
+    def test_odd_bytes(self):
+        done = mnm("chat", CHECKPOINT, "--max-tokens", "3",
+                   stdin=b"\xff\xfe\x00\x1b[2J\nhello\x00\n" + b"a" * 2000000 + b"\nlast\n")
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.stderr.count(b"tokens/s"), 3)
+        done.stdout.decode()
+
+    def test_no_input(self):
+        self.assertEqual(self.good("chat", CHECKPOINT), b"")
+
+
+command_line.main()

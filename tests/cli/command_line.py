@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: MIT
+"""Running mnm as people and scripts do. Each test file ends in command_line.main()."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+MNM = os.environ["MNM"]
+MODELS = pathlib.Path(os.environ["MNM_SOURCE_ROOT"]) / "models"
+CHECKPOINT = str(MODELS / "tales-chat.ckpt")
+TOKENIZER = str(MODELS / "tokenizer.bin")
+DATA = str(MODELS / "tales-chat-val.tok")
+FIXTURES = pathlib.Path(os.environ["MNM_FIXTURES"])
+AS_ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
+
+
+def mnm(*arguments, stdin=b"", **options):
+    """Runs mnm to its end; stdout and stderr are bytes."""
+    if isinstance(stdin, str):
+        stdin = stdin.encode()
+    return subprocess.run([MNM, *map(str, arguments)], input=stdin, timeout=120,
+                          stdout=options.pop("stdout", subprocess.PIPE), stderr=subprocess.PIPE,
+                          **options)
+
+
+class Case(unittest.TestCase):
+    """A folder of its own, and what is expected of a run."""
+
+    def setUp(self):
+        self._folder = tempfile.TemporaryDirectory()
+        self.folder = pathlib.Path(self._folder.name)
+
+    def tearDown(self):
+        self._folder.cleanup()
+
+    def good(self, *arguments, **options):
+        done = mnm(*arguments, **options)
+        self.assertEqual(done.returncode, 0, done.stderr.decode(errors="replace"))
+        return done.stdout
+
+    def json(self, *arguments, **options):
+        return json.loads(self.good(*arguments, "--json", **options))
+
+    def bad(self, status, *arguments, names=(), **options):
+        """One line of error that names each of `names`."""
+        done = mnm(*arguments, **options)
+        text = done.stderr.decode(errors="replace")
+        self.assertEqual(done.returncode, status, text)
+        self.assertTrue(text.startswith("mnm: error: "), text)
+        self.assertEqual(text.count("\n"), 1, text)
+        for name in names:
+            self.assertIn(str(name), text)
+        return text
+
+    def quantized(self, kind="q8", *arguments):
+        path = self.folder / f"{kind}.mnm"
+        self.good("quantize", CHECKPOINT, path, "--type", kind, "-q", *arguments)
+        return path
+
+    def leftovers(self):
+        return sorted(p.name for p in self.folder.iterdir())
+
+
+def main():
+    """Ends with the status that meson reads: 77 where nothing could run."""
+    result = unittest.main(exit=False, verbosity=2).result
+    if not result.wasSuccessful():
+        sys.exit(1)
+    sys.exit(77 if result.testsRun == len(result.skipped) else 0)
