@@ -29,17 +29,17 @@ struct ConvertedTensor {
 
 struct ConvertReport {
     std::uint64_t parameters = 0;
-    std::uint64_t bytes = 0;         ///< of the file
-    double nominal_bits = 0;         ///< of the asked type
-    double bits_per_weight = 0;      ///< bytes of the file · 8 / parameters
+    std::uint64_t bytes = 0;    ///< of the file
+    double nominal_bits = 0;    ///< of the asked type
+    double bits_per_weight = 0; ///< bytes of the file * 8 / parameters
     double seconds = 0;
     std::vector<ConvertedTensor> tensors;
 };
 
-/// Writes `plan` to `path` through `format`, rows in parallel, then maps the result, reads it back and
-/// compares every tensor's bytes with what was written before the name is taken.
-/// Errors: output and input are the same file, a weight that is not finite (tensor and row named),
-/// a source tensor that is already quantised to another type, anything the disk says.
+/// Writes `plan` to `path` through `format`, rows in parallel, then maps the result, reads it back
+/// and compares every tensor's bytes with what was written before the name is taken. Errors: output
+/// and input are the same file, a weight that is not finite (tensor and row named), a source tensor
+/// that is already quantised to another type, anything the disk says.
 Result<ConvertReport> convert(const ModelFile& source, const WritePlan& plan, const Format& format,
                               const std::string& path, const ConvertOptions& options,
                               Parallel& parallel);

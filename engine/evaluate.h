@@ -25,8 +25,10 @@ struct EvaluationRow {
 
 /// Cuts a token stream into rows of the model's context (a shorter last row is dropped when another
 /// row is there; a chat file's block is one row).
-/// Errors: vocabulary or tokenizer hash of stream and model differ, fewer than two tokens, no target.
-Result<std::vector<EvaluationRow>> evaluation_rows(const TokenStream& stream, const ModelConfig& config,
+/// Errors: vocabulary or tokenizer hash of stream and model differ, fewer than two tokens, no
+/// target.
+Result<std::vector<EvaluationRow>> evaluation_rows(const TokenStream& stream,
+                                                   const ModelConfig& config,
                                                    std::uint64_t tokenizer_hash,
                                                    std::optional<std::uint64_t> row_limit);
 /// The same for plain text: <|bos|> and the text's tokens, in rows of the model's context.
@@ -37,18 +39,18 @@ Result<std::vector<EvaluationRow>> evaluation_rows(std::span<const TokenId> toke
 /// All sums in double.
 struct Evaluation {
     std::uint64_t targets = 0;
-    double loss_nats = 0;               ///< mean over targets
-    std::vector<double> row_loss_nats;  ///< mean over each row's targets
-    double perplexity = 0;              ///< exp(loss_nats)
-    std::uint64_t target_bytes = 0;     ///< UTF-8 bytes the counted targets spell
-    double bits_per_byte = 0;           ///< 0 when no tokenizer is known
+    double loss_nats = 0;              ///< mean over targets
+    std::vector<double> row_loss_nats; ///< mean over each row's targets
+    double perplexity = 0;             ///< exp(loss_nats)
+    std::uint64_t target_bytes = 0;    ///< UTF-8 bytes the counted targets spell
+    double bits_per_byte = 0;          ///< 0 when no tokenizer is known
     double seconds = 0;
-    double tokens_per_second = 0;       ///< inputs evaluated by the model alone
+    double tokens_per_second = 0; ///< inputs evaluated by the model alone
 
     /// Against a reference p, for each counted position: KL(p || q) in bits.
     struct Divergence {
         double kl_mean = 0;
-        double kl_p99 = 0;  ///< linear interpolation between order statistics
+        double kl_p99 = 0; ///< linear interpolation between order statistics
         double kl_max = 0;
         double top1_agreement = 0; ///< share of positions where both have the same first maximum
         double reference_loss_nats = 0;
@@ -56,9 +58,9 @@ struct Evaluation {
     std::optional<Divergence> divergence;
 };
 
-/// Both models run side by side; nothing is kept of the logits. `reference` and `tokenizer` may be null.
-/// `progress(done, total)` is called after each row. Errors: shapes of the two models that cannot be
-/// compared (vocabulary, context), a loss that is not a number (the row is named).
+/// Both models run side by side; nothing is kept of the logits. `reference` and `tokenizer` may be
+/// null. `progress(done, total)` is called after each row. Errors: shapes of the two models that
+/// cannot be compared (vocabulary, context), a loss that is not a number (the row is named).
 Result<Evaluation> evaluate(const Model& model, const Model* reference, const Tokenizer* tokenizer,
                             const std::vector<EvaluationRow>& rows, const kernels::Kernels& kernels,
                             Parallel& parallel,

@@ -34,15 +34,15 @@ struct Layer {
 /// Const after construction; any number of sessions on any threads may share it. Owns the mapping.
 class Model {
   public:
-    /// Errors: a matrix in a weight type the engine has no product for, a tensor missing or unaligned, a
-    /// norm weight that is not finite. The matrices themselves are not read.
+    /// Errors: a matrix in a weight type the engine has no product for, a tensor missing or
+    /// unaligned, a norm weight that is not finite. The matrices themselves are not read.
     static Result<Model> bind(ModelFile file);
     static Result<Model> open(const std::string& path);
 
     const ModelFile& file() const { return file_; }
     const ModelConfig& config() const { return file_.details.config; }
-    const Matrix& embedding() const { return embedding_; } ///< [V][D]
-    const Matrix& head() const { return head_; }           ///< [V][D]; the embedding when tied
+    const Matrix& embedding() const { return embedding_; }  ///< [V][D]
+    const Matrix& head() const { return head_; }            ///< [V][D]; the embedding when tied
     const float* final_norm() const { return final_norm_; } ///< [D]
     const std::vector<Layer>& layers() const { return layers_; }
     /// Weight bytes one decoded token reads: every matrix once, one row of the embedding.

@@ -18,13 +18,14 @@ class Parallel {
 
     unsigned threads() const { return threads_; }
 
-    /// body(begin, end, worker) over [0, n) in ranges whose starts are multiples of `grain`; worker is in
-    /// [0, threads()) and no two ranges run under one worker at once. The ranges may depend on timing, so
-    /// a body must give the same bits however [0, n) is cut.
+    /// body(begin, end, worker) over [0, n) in ranges whose starts are multiples of `grain`; worker
+    /// is in [0, threads()) and no two ranges run under one worker at once. The ranges may depend
+    /// on timing, so a body must give the same bits however [0, n) is cut.
     template <class Body>
     void for_ranges(std::size_t n, std::size_t grain, Body&& body) {
         using Plain = std::remove_reference_t<Body>;
-        run(n, grain,
+        run(
+            n, grain,
             [](void* context, std::size_t begin, std::size_t end, unsigned worker) {
                 (*static_cast<Plain*>(context))(begin, end, worker);
             },

@@ -28,12 +28,13 @@ class Session {
     ~Session();
     Session(Session&&) noexcept;
 
-    /// Appends the tokens and returns the logits [V] after the last one, valid until the next call. The
-    /// bits do not depend on how a text is cut into calls, nor on threads or level.
-    /// Errors: no tokens, a token id >= V, more tokens than the context has room for.
+    /// Appends the tokens and returns the logits [V] after the last one, valid until the next call.
+    /// The bits do not depend on how a text is cut into calls, nor on threads or level. Errors: no
+    /// tokens, a token id >= V, more tokens than the context has room for.
     Result<std::span<const float>> forward(std::span<const TokenId> tokens);
 
-    /// The same, with the logits after every token: row(i, logits) for token i of this call, in order.
+    /// The same, with the logits after every token: row(i, logits) for token i of this call, in
+    /// order.
     Result<void> forward_all(std::span<const TokenId> tokens,
                              const std::function<void(std::size_t, std::span<const float>)>& row);
 

@@ -24,8 +24,8 @@ class Tokenizer {
     Tokenizer(Tokenizer&&) noexcept;
     Tokenizer& operator=(Tokenizer&&) noexcept;
 
-    /// Any bytes; never yields a special token, whatever the text spells. Linear in the length of the
-    /// text (n log n inside one chunk). decode(encode(x)) == x.
+    /// Any bytes; never yields a special token, whatever the text spells. Linear in the length of
+    /// the text (n log n inside one chunk). decode(encode(x)) == x.
     std::vector<TokenId> encode(std::string_view text) const;
     /// The same, appended to `ids`.
     void encode(std::string_view text, std::vector<TokenId>& ids) const;

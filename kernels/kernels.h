@@ -17,8 +17,8 @@ std::size_t matmul_scratch(std::size_t cols) noexcept;
 std::vector<std::string> built_levels();
 /// Those of them that this processor can run.
 std::vector<std::string> usable_levels();
-/// The table of a level: what it does not improve comes from the levels below it. Null when the level
-/// is not built or not usable here. The table lives as long as the program.
+/// The table of a level: what it does not improve comes from the levels below it. Null when the
+/// level is not built or not usable here. The table lives as long as the program.
 const Kernels* find(const std::string& level);
 /// The fastest usable level.
 const Kernels& best();

@@ -2,10 +2,11 @@
 // The table of kernels: arithmetic on spans, once per level, with the same bits on every level.
 // Instruction-set units include this header, so it holds declarations and constants only.
 //
-// No I/O, no threads, no allocation, nothing throws. docs/numerics.md says why the bits agree; in short:
-// integer dots are exact, and every float is made by the same operations in the same order.
+// No I/O, no threads, no allocation, nothing throws. docs/numerics.md says why the bits agree; in
+// short: integer dots are exact, and every float is made by the same operations in the same order.
 //   - A product of quantised operands adds its groups in column order, one fused multiply-add each.
-//   - Every other sum keeps sixteen lanes (element i goes to lane i mod 16, in order, by fma or add) and
+//   - Every other sum keeps sixteen lanes (element i goes to lane i mod 16, in order, by fma or
+//   add) and
 //     folds them as i + (i+8), then + 4, + 2, + 1.
 #pragma once
 
@@ -25,11 +26,11 @@ inline constexpr std::size_t lanes = 16;
 
 /// Activation vectors quantised by Kernels::quantize.
 struct QuantizedRows {
-    const std::int8_t* q;  ///< [count][cols], in [-127, 127]
-    const float* scale;    ///< [count][cols / group]
+    const std::int8_t* q;    ///< [count][cols], in [-127, 127]
+    const float* scale;      ///< [count][cols / group]
     const std::int32_t* sum; ///< [count][cols / group]: sum of a group's q
     std::size_t count;
-    std::size_t cols;      ///< a multiple of group
+    std::size_t cols; ///< a multiple of group
 };
 
 /// Float activations.
@@ -48,13 +49,13 @@ struct Target {
 
 /// One key block of one group of query heads that share a key/value head.
 struct AttentionBlock {
-    const float* q;         ///< [heads][head_stride], zero-padded
-    const float* k;         ///< [keys][head_stride], zero-padded
-    const float* v;         ///< [keys][head_stride], zero-padded
+    const float* q; ///< [heads][head_stride], zero-padded
+    const float* k; ///< [keys][head_stride], zero-padded
+    const float* v; ///< [keys][head_stride], zero-padded
     std::size_t heads;
-    std::size_t keys;       ///< 1..key_block
-    std::size_t head_stride;///< a multiple of lanes
-    float scale;            ///< scores are dot * scale
+    std::size_t keys;        ///< 1..key_block
+    std::size_t head_stride; ///< a multiple of lanes
+    float scale;             ///< scores are dot * scale
 };
 
 /// Running softmax of each head over the blocks seen so far.
@@ -67,25 +68,28 @@ struct AttentionState {
 struct Kernels {
     const char* level;
 
-    /// q = round-to-even(x * 127/max|x|), scale = max|x|/127, sum = sum of q, for each group; a group whose
-    /// maximum is so small that 127/max overflows becomes zeros with scale 0. n is a multiple of group.
+    /// q = round-to-even(x * 127/max|x|), scale = max|x|/127, sum = sum of q, for each group; a
+    /// group whose maximum is so small that 127/max overflows becomes zeros with scale 0. n is a
+    /// multiple of group.
     void (*quantize)(const float* x, std::size_t n, std::int8_t* q, float* scale,
                      std::int32_t* sum) noexcept;
 
-    /// Rows [begin, end) of y = W x for every token. Weights [rows][x.cols], row-major, where they are
-    /// mapped. `scratch` holds matmul_scratch(x.cols) bytes, 64-byte aligned, one per thread.
+    /// Rows [begin, end) of y = W x for every token. Weights [rows][x.cols], row-major, where they
+    /// are mapped. `scratch` holds matmul_scratch(x.cols) bytes, 64-byte aligned, one per thread.
     void (*matmul_f32)(const float* w, std::size_t begin, std::size_t end, const FloatRows& x,
                        const Target& target, void* scratch) noexcept;
     /// q8: acc = fma(float(dot_g), xscale_g, acc) over the groups, y = acc * scale[row].
     void (*matmul_q8)(const std::int8_t* w, const float* scale, std::size_t begin, std::size_t end,
                       const QuantizedRows& x, const Target& target, void* scratch) noexcept;
-    /// q4: acc = fma(float(dot_g), scale[row][g] * xscale_g, acc), y = acc. Nibbles as in docs/format-2.md.
+    /// q4: acc = fma(float(dot_g), scale[row][g] * xscale_g, acc), y = acc. Nibbles as in
+    /// docs/format-2.md.
     void (*matmul_q4)(const std::uint8_t* w, const float* scale, std::size_t begin, std::size_t end,
                       const QuantizedRows& x, const Target& target, void* scratch) noexcept;
 
     /// y = (x * 1/sqrt(mean(x^2) + eps)) * w; n a multiple of lanes; y may be x.
     void (*rmsnorm)(const float* x, const float* w, std::size_t n, float eps, float* y) noexcept;
-    /// Rotates the pairs (2i, 2i+1) of a head: cos_sin holds cos and sin of each pair, [head_dim/2][2].
+    /// Rotates the pairs (2i, 2i+1) of a head: cos_sin holds cos and sin of each pair,
+    /// [head_dim/2][2].
     void (*rope)(float* head, std::size_t head_dim, const float* cos_sin) noexcept;
     /// y = gate / (1 + exp(-gate)) * up; n a multiple of lanes; y may be gate.
     void (*swiglu)(const float* gate, const float* up, std::size_t n, float* y) noexcept;
@@ -98,7 +102,8 @@ struct Kernels {
 
     /// y = exp((x - max x) * scale), returns the sum of y; any n; y may be x.
     float (*softmax)(const float* x, std::size_t n, float scale, float* y) noexcept;
-    /// exp of each x: 3e-7 relative over [-87, 88], 0 below -87.33, saturated above 88.3. n a multiple of lanes.
+    /// exp of each x: 3e-7 relative over [-87, 88], 0 below -87.33, saturated above 88.3. n a
+    /// multiple of lanes.
     void (*exp)(const float* x, std::size_t n, float* y) noexcept;
     /// Index of the first maximum; n at least 1.
     std::size_t (*argmax)(const float* x, std::size_t n) noexcept;

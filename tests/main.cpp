@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The main() of every Boost.Test program. A program whose name ends in "_fixture" needs the fixtures
-// that lie outside the repository and is reported as skipped (exit 77) where they are missing.
+// The main() of every Boost.Test program. A program whose name ends in "_fixture" needs the
+// fixtures that lie outside the repository and is reported as skipped (exit 77) where they are
+// missing.
 #define BOOST_TEST_ALTERNATIVE_INIT_API
 #define BOOST_TEST_NO_MAIN
 #include <boost/test/included/unit_test.hpp>
@@ -11,7 +12,9 @@
 #include <string_view>
 
 namespace {
-bool init() { return true; }
+bool init() {
+    return true;
+}
 } // namespace
 
 int main(int argc, char** argv) {

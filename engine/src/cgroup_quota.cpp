@@ -16,8 +16,10 @@ namespace {
 std::vector<std::string> split(std::string_view text, char separator) {
     std::vector<std::string> parts(1);
     for (const char c : text) {
-        if (c == separator) parts.emplace_back();
-        else parts.back() += c;
+        if (c == separator)
+            parts.emplace_back();
+        else
+            parts.back() += c;
     }
     return parts;
 }
@@ -30,7 +32,8 @@ bool lists(const std::string& comma_separated, std::string_view name) {
 std::vector<std::string> lines(const std::string& path) {
     std::vector<std::string> found;
     std::ifstream in(path);
-    for (std::string line; std::getline(in, line);) found.push_back(line);
+    for (std::string line; std::getline(in, line);)
+        found.push_back(line);
     return found;
 }
 
@@ -109,7 +112,8 @@ std::string below(const Mount& mount, std::string group) {
         group = inside ? group.substr(n) : "";
     }
     if (("/" + group + "/").find("/../") != std::string::npos) group.clear();
-    while (group.ends_with('/')) group.pop_back();
+    while (group.ends_with('/'))
+        group.pop_back();
     return group;
 }
 

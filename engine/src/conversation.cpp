@@ -8,13 +8,18 @@ namespace mnm {
 namespace {
 
 /// The role's token and <|end|> around the content.
-std::size_t cost(const Turn& turn) { return turn.ids.size() + 2; }
+std::size_t cost(const Turn& turn) {
+    return turn.ids.size() + 2;
+}
 
 TokenId role_token(const Tokenizer& tokenizer, Role role) {
     switch (role) {
-    case Role::system: return tokenizer.system();
-    case Role::user: return tokenizer.user();
-    case Role::assistant: break;
+    case Role::system:
+        return tokenizer.system();
+    case Role::user:
+        return tokenizer.user();
+    case Role::assistant:
+        break;
     }
     return tokenizer.assistant();
 }
@@ -30,15 +35,22 @@ void Conversation::set_system(std::string_view text) {
     if (!text.empty()) system_ = Turn{Role::system, tokenizer_->encode(text)};
 }
 
-void Conversation::add(Role role, std::string_view text) { add(role, tokenizer_->encode(text)); }
-
-void Conversation::add(Role role, std::vector<TokenId> ids) {
-    if (role != Role::system) turns_.push_back(Turn{role, std::move(ids)});
-    else if (ids.empty()) system_.reset();
-    else system_ = Turn{role, std::move(ids)};
+void Conversation::add(Role role, std::string_view text) {
+    add(role, tokenizer_->encode(text));
 }
 
-void Conversation::reset() { turns_.clear(); }
+void Conversation::add(Role role, std::vector<TokenId> ids) {
+    if (role != Role::system)
+        turns_.push_back(Turn{role, std::move(ids)});
+    else if (ids.empty())
+        system_.reset();
+    else
+        system_ = Turn{role, std::move(ids)};
+}
+
+void Conversation::reset() {
+    turns_.clear();
+}
 
 Result<Conversation::Prompt> Conversation::prompt(std::size_t limit) {
     std::size_t total = 2; // <|bos|> and the last <|assistant|>
@@ -53,7 +65,8 @@ Result<Conversation::Prompt> Conversation::prompt(std::size_t limit) {
         return Error{"the message, its markers and the system turn are too long for the context: " +
                      more_than(total, limit)};
     }
-    while (first > 0 && cost(turns_[first - 1]) <= limit - total) total += cost(turns_[--first]);
+    while (first > 0 && cost(turns_[first - 1]) <= limit - total)
+        total += cost(turns_[--first]);
 
     Prompt prompt;
     prompt.dropped = first;
@@ -66,7 +79,8 @@ Result<Conversation::Prompt> Conversation::prompt(std::size_t limit) {
         prompt.ids.push_back(tokenizer_->end());
     };
     if (system_) append(*system_);
-    for (const Turn& turn : turns_) append(turn);
+    for (const Turn& turn : turns_)
+        append(turn);
     prompt.ids.push_back(tokenizer_->assistant());
     return prompt;
 }

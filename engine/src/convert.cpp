@@ -50,29 +50,30 @@ class Converter {
               Parallel& parallel)
         : source_(source), plan_(plan), options_(options), parallel_(parallel),
           hashes_(plan.tensors.size()) {
-        for (const PlannedTensor& tensor : plan.tensors) total_ += tensor.rows * tensor.cols;
+        for (const PlannedTensor& tensor : plan.tensors)
+            total_ += tensor.rows * tensor.cols;
     }
 
     Result<void> check() const {
         for (const PlannedTensor& planned : plan_.tensors) {
             const TensorView* from = source_.find(planned.source);
             if (from == nullptr) {
-                return Error{fmt::format("{}: tensor {} is missing, expected for {}", source_.path(),
-                                         planned.source, planned.name)};
+                return Error{fmt::format("{}: tensor {} is missing, expected for {}",
+                                         source_.path(), planned.source, planned.name)};
             }
             if (from->cols != planned.cols || planned.source_row > from->rows ||
                 planned.rows > from->rows - planned.source_row) {
-                return Error{fmt::format("{}: tensor {} is {} x {}; expected {} columns and rows {} to {}",
-                                         source_.path(), from->name, from->rows, from->cols,
-                                         planned.cols, planned.source_row,
-                                         planned.source_row + planned.rows)};
+                return Error{
+                    fmt::format("{}: tensor {} is {} x {}; expected {} columns and rows {} to {}",
+                                source_.path(), from->name, from->rows, from->cols, planned.cols,
+                                planned.source_row, planned.source_row + planned.rows)};
             }
             const WeightType type = from->codec->type;
             if (type != planned.codec->type && type != WeightType::f32 && type != WeightType::f16) {
-                return Error{fmt::format("{}: tensor {} is already quantised to {}; expected an f32 "
-                                         "source to make {}",
-                                         source_.path(), from->name, from->codec->name,
-                                         planned.codec->name)};
+                return Error{fmt::format(
+                    "{}: tensor {} is already quantised to {}; expected an f32 "
+                    "source to make {}",
+                    source_.path(), from->name, from->codec->name, planned.codec->name)};
             }
             if (planned.cols % planned.codec->column_step != 0) {
                 return Error{fmt::format("{}: tensor {} has {} columns; {} needs a multiple of {}",
@@ -155,9 +156,10 @@ class Converter {
                 XXH64(tensor.data, data, 0) == XXH64_digest(hashes_[i].data) &&
                 (scales == 0 || XXH64(tensor.scales, scales, 0) == XXH64_digest(hashes_[i].scales));
             if (!same) {
-                return Error{fmt::format("{}: tensor {} reads back otherwise than it was written; the "
-                                         "disk or the memory is at fault, nothing was kept",
-                                         out.path(), planned.name)};
+                return Error{
+                    fmt::format("{}: tensor {} reads back otherwise than it was written; the "
+                                "disk or the memory is at fault, nothing was kept",
+                                out.path(), planned.name)};
             }
         }
         return {};
@@ -182,7 +184,8 @@ Result<ConvertReport> convert(const ModelFile& source, const WritePlan& plan, co
                               Parallel& parallel) {
     const auto began = std::chrono::steady_clock::now();
     if (same_file(source.path(), path)) {
-        return Error{fmt::format("{}: is also the input; choose another name for the output", path)};
+        return Error{
+            fmt::format("{}: is also the input; choose another name for the output", path)};
     }
     if (format.write == nullptr) {
         return Error{fmt::format("{}: the format {} is read only", path, format.name)};
@@ -190,11 +193,10 @@ Result<ConvertReport> convert(const ModelFile& source, const WritePlan& plan, co
     Converter converter(source, plan, options, parallel);
     MNM_CHECK(converter.check());
     MNM_TRY(AtomicFile out, AtomicFile::create(path));
-    MNM_CHECK(format.write(out, plan,
-                           [&](std::size_t tensor, std::uint64_t row, std::uint64_t rows,
-                               std::byte* data, std::byte* scales) {
-                               return converter.encode(tensor, row, rows, data, scales);
-                           }));
+    MNM_CHECK(format.write(
+        out, plan,
+        [&](std::size_t tensor, std::uint64_t row, std::uint64_t rows, std::byte* data,
+            std::byte* scales) { return converter.encode(tensor, row, rows, data, scales); }));
     MNM_CHECK(out.flush());
     // A pipe or a device cannot be read back.
     if (out.temporary_path() != out.path()) MNM_CHECK(converter.read_back(format, out));
@@ -207,7 +209,8 @@ Result<ConvertReport> convert(const ModelFile& source, const WritePlan& plan, co
             tensor.codec->data_row_bytes(tensor.cols) + tensor.codec->scale_row_bytes(tensor.cols);
         report.tensors.push_back({tensor.name, std::string(tensor.codec->name), tensor.rows,
                                   tensor.cols, tensor.rows * row_bytes});
-        if (tensor.rows > 1) report.nominal_bits = std::max(report.nominal_bits, tensor.codec->nominal_bits);
+        if (tensor.rows > 1)
+            report.nominal_bits = std::max(report.nominal_bits, tensor.codec->nominal_bits);
     }
     report.bits_per_weight =
         8 * static_cast<double>(report.bytes) / static_cast<double>(report.parameters);

@@ -22,7 +22,8 @@ std::size_t first_maximum(std::span<const float> x) {
 double log_sum_exp(std::span<const float> x) {
     const double top = *std::max_element(x.begin(), x.end());
     double sum = 0;
-    for (const float v : x) sum += std::exp(v - top);
+    for (const float v : x)
+        sum += std::exp(v - top);
     return top + std::log(sum);
 }
 
@@ -70,17 +71,19 @@ void cut_rows(std::size_t tokens, std::size_t length, std::optional<std::uint64_
     }
 }
 
-Result<std::vector<EvaluationRow>> checked(std::vector<EvaluationRow> rows, const std::string& name) {
+Result<std::vector<EvaluationRow>> checked(std::vector<EvaluationRow> rows,
+                                           const std::string& name) {
     for (const EvaluationRow& row : rows) {
         if (std::find(row.counted.begin(), row.counted.end(), 1) != row.counted.end()) return rows;
     }
-    return Error{fmt::format("{}: no token to score; expected at least two tokens, one of them a target",
-                             name)};
+    return Error{fmt::format(
+        "{}: no token to score; expected at least two tokens, one of them a target", name)};
 }
 
 } // namespace
 
-Result<std::vector<EvaluationRow>> evaluation_rows(const TokenStream& stream, const ModelConfig& config,
+Result<std::vector<EvaluationRow>> evaluation_rows(const TokenStream& stream,
+                                                   const ModelConfig& config,
                                                    std::uint64_t tokenizer_hash,
                                                    std::optional<std::uint64_t> row_limit) {
     const std::string& name = stream.mapping->path();
@@ -88,7 +91,8 @@ Result<std::vector<EvaluationRow>> evaluation_rows(const TokenStream& stream, co
         return Error{fmt::format("{}: vocabulary {} found, the model has {}", name, stream.vocab,
                                  config.vocab)};
     }
-    if (stream.tokenizer_hash != 0 && tokenizer_hash != 0 && stream.tokenizer_hash != tokenizer_hash) {
+    if (stream.tokenizer_hash != 0 && tokenizer_hash != 0 &&
+        stream.tokenizer_hash != tokenizer_hash) {
         return Error{fmt::format("{}: made with tokenizer {:016x}, the model has {:016x}", name,
                                  stream.tokenizer_hash, tokenizer_hash)};
     }
@@ -208,7 +212,8 @@ Result<Evaluation> evaluate(const Model& model, const Model* reference, const To
     result.tokens_per_second = static_cast<double>(inputs) / result.seconds;
     if (reference != nullptr) {
         double sum = 0;
-        for (const double v : kl) sum += v;
+        for (const double v : kl)
+            sum += v;
         std::sort(kl.begin(), kl.end());
         divergence.kl_mean = sum / targets;
         divergence.kl_p99 = quantile(kl, 0.99);

@@ -18,7 +18,8 @@ constexpr std::uint64_t position_mask = (std::uint64_t{1} << position_bits) - 1;
 Merger::Merger(const TokenizerFile& file) {
     const std::size_t count = std::min(file.merges.size(), max_merges);
     std::uint32_t bits = 4;
-    while ((std::size_t{1} << bits) < count * 4) ++bits;
+    while ((std::size_t{1} << bits) < count * 4)
+        ++bits;
     shift_ = 32 - bits;
     slots_.assign(std::size_t{1} << bits, Slot{0, none});
     for (std::size_t i = 0; i < count; ++i) {
@@ -26,7 +27,8 @@ Merger::Merger(const TokenizerFile& file) {
         if (left >= 256 + i || right >= 256 + i || find(left, right) != none) continue;
         const std::uint32_t pair = std::uint32_t{left} << 16 | right;
         std::size_t at = home(pair);
-        while (slots_[at].number != none) at = (at + 1) & (slots_.size() - 1);
+        while (slots_[at].number != none)
+            at = (at + 1) & (slots_.size() - 1);
         slots_[at] = {pair, static_cast<std::uint32_t>(i)};
     }
 }
@@ -43,8 +45,10 @@ std::uint32_t Merger::find(TokenId left, TokenId right) const {
 std::size_t Merger::merge_short(std::string_view chunk, TokenId* ids) const {
     std::size_t n = chunk.size();
     std::uint32_t numbers[short_chunk]; // of the merge of each token with the next one
-    for (std::size_t i = 0; i < n; ++i) ids[i] = static_cast<unsigned char>(chunk[i]);
-    for (std::size_t i = 0; i + 1 < n; ++i) numbers[i] = find(ids[i], ids[i + 1]);
+    for (std::size_t i = 0; i < n; ++i)
+        ids[i] = static_cast<unsigned char>(chunk[i]);
+    for (std::size_t i = 0; i + 1 < n; ++i)
+        numbers[i] = find(ids[i], ids[i + 1]);
     numbers[n - 1] = none;
     while (n > 1) {
         std::size_t best = 0;
@@ -107,7 +111,8 @@ void Merger::merge_long(std::string_view chunk, std::vector<TokenId>& ids) const
         offer(previous[left], left);
         offer(left, next[left]);
     }
-    for (std::size_t i = 0; i != n; i = next[i]) ids.push_back(tokens[i]);
+    for (std::size_t i = 0; i != n; i = next[i])
+        ids.push_back(tokens[i]);
 }
 
 } // namespace mnm

@@ -76,7 +76,8 @@ class Binder {
     void fail(const std::string& name, const std::string& found, const std::string& expected) {
         if (failed_) return;
         failed_ = true;
-        error_ = {fmt::format("{}: tensor {} {}; expected {}", file_.path(), name, found, expected)};
+        error_ = {
+            fmt::format("{}: tensor {} {}; expected {}", file_.path(), name, found, expected)};
     }
 
     const ModelFile& file_;
@@ -92,8 +93,7 @@ Result<Model> Model::bind(ModelFile file) {
     const ModelConfig& c = model.config();
     Binder binder(model.file_);
     model.embedding_ = binder.matrix("token_embd.weight", c.vocab, c.width);
-    model.head_ =
-        c.tied_head ? model.embedding_ : binder.matrix("output.weight", c.vocab, c.width);
+    model.head_ = c.tied_head ? model.embedding_ : binder.matrix("output.weight", c.vocab, c.width);
     model.final_norm_ = binder.norm("output_norm.weight", c.width);
     model.layers_.reserve(c.layers);
     for (std::uint64_t i = 0; i < c.layers; ++i) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The team of threads: oneTBB brings them together once for each forward pass, and while they are together
-// regions are handed out through one atomic word, which takes well under a microsecond.
+// The team of threads: oneTBB brings them together once for each forward pass, and while they are
+// together regions are handed out through one atomic word, which takes well under a microsecond.
 #include "engine/parallel.h"
 
 #include <oneapi/tbb/blocked_range.h>
@@ -20,8 +20,8 @@
 namespace mnm {
 namespace {
 
-/// Waits a little; gives the processor away when it takes long, so that more threads than processors
-/// do not starve each other.
+/// Waits a little; gives the processor away when it takes long, so that more threads than
+/// processors do not starve each other.
 class Patience {
   public:
     void wait() {
@@ -47,8 +47,8 @@ struct Parallel::Team {
         : limit(tbb::global_control::max_allowed_parallelism, threads),
           arena(static_cast<int>(threads)) {}
 
-    /// The region's number, its parts, and the next part to take, in one word: a part is taken by changing
-    /// the word, which fails if the region is over.
+    /// The region's number, its parts, and the next part to take, in one word: a part is taken by
+    /// changing the word, which fails if the region is over.
     static constexpr std::uint64_t pack(std::uint64_t region, std::uint64_t parts) {
         return region << 32 | parts << 16;
     }
@@ -64,7 +64,9 @@ struct Parallel::Team {
                 continue;
             }
             const std::size_t grains = (n + grain - 1) / grain;
-            const auto start = [&](std::size_t i) { return std::min(n, grains * i / parts * grain); };
+            const auto start = [&](std::size_t i) {
+                return std::min(n, grains * i / parts * grain);
+            };
             function(context, start(next), start(next + 1), worker);
             done.fetch_add(1, std::memory_order_release);
             helped = true;
@@ -152,7 +154,8 @@ void Parallel::run(std::size_t n, std::size_t grain, RangeFunction function, voi
         return;
     }
     // More parts than threads: who is held up by another program leaves work to the others.
-    const std::uint64_t parts = std::min<std::uint64_t>({grains, threads_ * parts_per_thread, 0xFFFF});
+    const std::uint64_t parts =
+        std::min<std::uint64_t>({grains, threads_ * parts_per_thread, 0xFFFF});
     team.function = function;
     team.context = context;
     team.n = n;
@@ -160,7 +163,8 @@ void Parallel::run(std::size_t n, std::size_t grain, RangeFunction function, voi
     team.done.store(0, std::memory_order_relaxed);
     team.board.store(Team::pack(++team.region, parts), std::memory_order_release);
     team.help(team.caller);
-    for (Patience patience; team.done.load(std::memory_order_acquire) < parts;) patience.wait();
+    for (Patience patience; team.done.load(std::memory_order_acquire) < parts;)
+        patience.wait();
 }
 
 } // namespace mnm

@@ -15,12 +15,18 @@ constexpr std::array<Kind, 256> make_kinds() {
     std::array<Kind, 256> kinds{};
     for (unsigned c = 0; c < 256; ++c) {
         const unsigned lower = c | 0x20U;
-        if (c >= 0x80) kinds[c] = Kind::non_ascii;
-        else if (lower >= 'a' && lower <= 'z') kinds[c] = Kind::letter;
-        else if (c >= '0' && c <= '9') kinds[c] = Kind::digit;
-        else if (c == '\r' || c == '\n') kinds[c] = Kind::newline;
-        else if (c == ' ' || c == '\t' || c == '\v' || c == '\f') kinds[c] = Kind::space;
-        else kinds[c] = Kind::punctuation;
+        if (c >= 0x80)
+            kinds[c] = Kind::non_ascii;
+        else if (lower >= 'a' && lower <= 'z')
+            kinds[c] = Kind::letter;
+        else if (c >= '0' && c <= '9')
+            kinds[c] = Kind::digit;
+        else if (c == '\r' || c == '\n')
+            kinds[c] = Kind::newline;
+        else if (c == ' ' || c == '\t' || c == '\v' || c == '\f')
+            kinds[c] = Kind::space;
+        else
+            kinds[c] = Kind::punctuation;
     }
     return kinds;
 }
@@ -59,7 +65,8 @@ inline Character character(const Byte* p, const Byte* end) noexcept {
 /// Past the characters of one kind (letter or punctuation) that stand at p.
 inline const Byte* skip(const Byte* p, const Byte* end, Kind kind) noexcept {
     for (;;) {
-        while (p != end && kinds[*p] == kind) ++p;
+        while (p != end && kinds[*p] == kind)
+            ++p;
         if (p == end || kinds[*p] != Kind::non_ascii) return p;
         const Character c = non_ascii_character(p, end);
         if (c.kind != kind) return p;
@@ -83,8 +90,10 @@ std::size_t white_space(const Byte* begin, const Byte* end) noexcept {
     const Byte* p = begin;
     const Byte* after_newline = begin;
     for (; p != end; ++p) {
-        if (kinds[*p] == Kind::newline) after_newline = p + 1;
-        else if (kinds[*p] != Kind::space) break;
+        if (kinds[*p] == Kind::newline)
+            after_newline = p + 1;
+        else if (kinds[*p] != Kind::space)
+            break;
     }
     if (after_newline != begin) return static_cast<std::size_t>(after_newline - begin);
     if (p != end && p - begin > 1) --p;
@@ -116,7 +125,8 @@ std::size_t chunk_length(std::string_view text) noexcept {
     const Byte* const mark = begin + (*begin == ' ' ? 1 : 0);
     const Byte* p = skip(mark, end, Kind::punctuation);
     if (p == mark) return white_space(begin, end);
-    while (p != end && kinds[*p] == Kind::newline) ++p;
+    while (p != end && kinds[*p] == Kind::newline)
+        ++p;
     return length(p);
 }
 

@@ -50,7 +50,8 @@ CpuSet parse_list(std::string_view text) {
         const auto first = number(item.substr(0, dash));
         const auto last = dash == item.npos ? first : number(item.substr(dash + 1));
         if (!first || !last || *first > *last || *last >= max_cpus) return {};
-        for (unsigned cpu = *first; cpu <= *last; ++cpu) cpus.insert(cpu);
+        for (unsigned cpu = *first; cpu <= *last; ++cpu)
+            cpus.insert(cpu);
     }
     return cpus;
 }
@@ -100,8 +101,10 @@ std::vector<unsigned> physical_cores(const std::string& root, const CpuSet& allo
         const auto core = number(first_line(folder + "core_id"));
         const auto package = number(first_line(folder + "physical_package_id"));
         std::string name = "cpu " + std::to_string(cpu); // nothing known: a core of its own
-        if (siblings.contains(cpu)) name = "cpu " + std::to_string(*siblings.begin());
-        else if (core && package) name = std::to_string(*package) + ":" + std::to_string(*core);
+        if (siblings.contains(cpu))
+            name = "cpu " + std::to_string(*siblings.begin());
+        else if (core && package)
+            name = std::to_string(*package) + ":" + std::to_string(*core);
         if (seen.insert(name).second) cores.push_back(cpu);
     }
     return cores;

@@ -28,6 +28,8 @@ std::uint64_t Random::next() {
     return result;
 }
 
-double Random::uniform() { return static_cast<double>(next() >> 11) * 0x1p-53; }
+double Random::uniform() {
+    return static_cast<double>(next() >> 11) * 0x1p-53;
+}
 
 } // namespace mnm

@@ -27,10 +27,14 @@ SinCos portable_sincos(double angle) {
     sine = r * (1 - sine);
     cosine = 1 - cosine;
     switch (quadrant & 3) {
-    case 0: return {sine, cosine};
-    case 1: return {cosine, -sine};
-    case 2: return {-sine, -cosine};
-    default: return {-cosine, sine};
+    case 0:
+        return {sine, cosine};
+    case 1:
+        return {cosine, -sine};
+    case 2:
+        return {-sine, -cosine};
+    default:
+        return {-cosine, sine};
     }
 }
 
@@ -43,7 +47,8 @@ double portable_pow(double base, double exponent) {
     }
     const double s = (mantissa - 1) / (mantissa + 1), square = s * s;
     double series = 0; // ln m = 2 (s + s^3/3 + s^5/5 + ...), |s| <= 0.172
-    for (int term = 25; term >= 1; term -= 2) series = series * square + 1.0 / term;
+    for (int term = 25; term >= 1; term -= 2)
+        series = series * square + 1.0 / term;
     const double log_base = power * std::numbers::ln2 + 2 * s * series;
 
     const double x = exponent * log_base;
@@ -51,7 +56,8 @@ double portable_pow(double base, double exponent) {
     // ln 2 in two parts, the first short enough for an exact product.
     const double r = (x - n * 6.93147180369123816490e-01) - n * 1.90821492927058770002e-10;
     double exponential = 1; // Taylor, |r| <= 0.35
-    for (int term = 18; term >= 1; --term) exponential = 1 + exponential * r / term;
+    for (int term = 18; term >= 1; --term)
+        exponential = 1 + exponential * r / term;
     return std::ldexp(exponential, static_cast<int>(n)); // exact
 }
 
@@ -73,11 +79,14 @@ double llama3_frequency(double frequency, const RopeScaling& scaling) {
 
 RopeTable::RopeTable(const ModelConfig& config) : head_dim_(config.head_dim) {
     for (std::size_t i = 0; i < head_dim_; i += 2) {
-        double frequency = portable_pow(
-            config.rope_base, -static_cast<double>(i) / static_cast<double>(head_dim_));
+        double frequency = portable_pow(config.rope_base,
+                                        -static_cast<double>(i) / static_cast<double>(head_dim_));
         switch (config.rope_scaling.type) {
-        case RopeScaling::Type::none: break;
-        case RopeScaling::Type::linear: frequency /= config.rope_scaling.factor; break;
+        case RopeScaling::Type::none:
+            break;
+        case RopeScaling::Type::linear:
+            frequency /= config.rope_scaling.factor;
+            break;
         case RopeScaling::Type::llama3:
             frequency = llama3_frequency(frequency, config.rope_scaling);
             break;

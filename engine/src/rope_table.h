@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Cosines and sines of the rotary embedding, computed without libm so that they are the same everywhere.
+// Cosines and sines of the rotary embedding, computed without libm so that they are the same
+// everywhere.
 #pragma once
 
 #include "formats/model_config.h"
@@ -15,7 +16,8 @@ class RopeTable {
     explicit RopeTable(const ModelConfig& config);
     /// Makes rows [0, positions) available; not to be called while rows are in use.
     void extend(std::size_t positions);
-    /// [head_dim / 2][2]: cos and sin of each pair's angle, position · frequency, rounded from double.
+    /// [head_dim / 2][2]: cos and sin of each pair's angle, position * frequency, rounded from
+    /// double.
     const float* row(std::size_t position) const { return &table_[position * head_dim_]; }
 
   private:

@@ -14,7 +14,8 @@ constexpr float largest_logit = 1e38F;
 
 bool usual(std::span<const float> logits) {
     unsigned bad = 0; // no early exit, so that the loop becomes vector code
-    for (const float x : logits) bad |= std::fabs(x) <= largest_logit ? 0U : 1U;
+    for (const float x : logits)
+        bad |= std::fabs(x) <= largest_logit ? 0U : 1U;
     return bad == 0;
 }
 
@@ -37,7 +38,8 @@ std::vector<float> block_maxima(std::span<const float> p, std::size_t block) {
                 lane[j] = part[i + j] > lane[j] ? part[i + j] : lane[j];
             }
         }
-        for (; i < part.size(); ++i) lane[0] = std::max(lane[0], part[i]);
+        for (; i < part.size(); ++i)
+            lane[0] = std::max(lane[0], part[i]);
         maxima.push_back(*std::max_element(lane, lane + 8));
     }
     return maxima;
@@ -49,7 +51,8 @@ std::vector<float> block_maxima(std::span<const float> p, std::size_t block) {
 /// that is wanted, and only blocks that reach it need to be looked into.
 void most_likely(std::span<const float> p, std::size_t count, std::vector<TokenId>& ids) {
     std::size_t block = 64;
-    while (block > 8 && p.size() / block < 4 * count) block /= 2;
+    while (block > 8 && p.size() / block < 4 * count)
+        block /= 2;
     const std::vector<float> maxima = block_maxima(p, block);
     float threshold = 0;
     if (maxima.size() > count) {
@@ -90,7 +93,8 @@ TokenId pick(std::span<const float> p, std::span<const TokenId> ids, double mark
 /// Draws from the whole vocabulary, in the order of ids.
 TokenId pick_any(std::span<const float> p, Random& random) {
     double total = 0;
-    for (const float x : p) total += static_cast<double>(x);
+    for (const float x : p)
+        total += static_cast<double>(x);
     const double mark = random.uniform() * total;
     double sum = 0;
     TokenId last = 0;

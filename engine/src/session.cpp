@@ -2,6 +2,7 @@
 // The forward pass: few fused parallel regions a layer, the same bits however they are cut.
 #include "engine/session.h"
 
+#include "engine/src/activations.h"
 #include "engine/src/rope_table.h"
 
 #include <fmt/format.h>
@@ -9,7 +10,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <new>
 #include <vector>
@@ -24,40 +24,6 @@ constexpr std::size_t logits_batch = 16;
 /// Tokens whose attention walks the cache together, so that a key block is read once for all.
 constexpr std::size_t attention_tile = 8;
 
-/// Zeroed floats at a cache line, from the system's untouched pages when large.
-class Floats {
-  public:
-    explicit Floats(std::size_t count)
-        : base_(static_cast<std::byte*>(std::calloc(count * sizeof(float) + 64, 1))) {
-        if (base_ == nullptr) throw std::bad_alloc();
-        const auto address = reinterpret_cast<std::uintptr_t>(base_);
-        data_ = reinterpret_cast<float*>(base_ + (64 - address % 64) % 64);
-    }
-    Floats(const Floats&) = delete;
-    Floats& operator=(const Floats&) = delete;
-    ~Floats() { std::free(base_); }
-    float* data() const { return data_; }
-
-  private:
-    std::byte* base_;
-    float* data_;
-};
-
-/// A vector per token, in float and, where a matrix needs it, quantised.
-struct Activations {
-    Activations(std::size_t tokens, std::size_t width)
-        : cols(width), x(tokens * width), q(tokens * width), scale(tokens * width / kernels::group),
-          sum(tokens * width / kernels::group) {}
-
-    std::size_t cols;
-    Floats x;                  ///< [tokens][cols]
-    std::vector<std::int8_t> q; ///< [tokens][cols]
-    std::vector<float> scale;  ///< [tokens][cols / group]
-    std::vector<std::int32_t> sum; ///< [tokens][cols / group]
-
-    float* row(std::size_t token) { return x.data() + token * cols; }
-};
-
 } // namespace
 
 struct Session::State {
@@ -68,10 +34,9 @@ struct Session::State {
           keys(config.layers * config.kv_heads * config.context * head_stride),
           values(config.layers * config.kv_heads * config.context * head_stride),
           residual(batch * config.width), qkv(batch * config.qkv_rows()),
-          queries(batch * config.heads * head_stride),
-          attended(batch * config.heads * head_stride),
-          state(2 * batch * config.heads), hidden(batch, config.width), mixed(batch, config.q_rows()),
-          inner(batch, config.ffn), gate_up(batch * 2 * config.ffn),
+          queries(batch * config.heads * head_stride), attended(batch * config.heads * head_stride),
+          state(2 * batch * config.heads), hidden(batch, config.width),
+          mixed(batch, config.q_rows()), inner(batch, config.ffn), gate_up(batch * 2 * config.ffn),
           last(logits_batch, config.width), logits(logits_batch * config.vocab) {
         std::size_t widest = std::max({config.width, config.q_rows(), config.ffn});
         const std::size_t bytes = (kernels::matmul_scratch(widest) + 63) / 64 * 64;
@@ -87,19 +52,19 @@ struct Session::State {
     std::size_t head_stride; ///< head_dim, padded to lanes
     std::size_t batch;
     std::size_t position = 0;
-    Floats keys;     ///< [layer][kv head][T][head_stride]
-    Floats values;   ///< [layer][kv head][T][head_stride]
-    Floats residual; ///< [batch][D]
-    Floats qkv;      ///< [batch][QKV]
-    Floats queries;  ///< [batch][H][head_stride], zero-padded
-    Floats attended; ///< [batch][H][head_stride]
-    Floats state;    ///< [batch][H] maxima, then [batch][H] sums
+    Floats keys;        ///< [layer][kv head][T][head_stride]
+    Floats values;      ///< [layer][kv head][T][head_stride]
+    Floats residual;    ///< [batch][D]
+    Floats qkv;         ///< [batch][QKV]
+    Floats queries;     ///< [batch][H][head_stride], zero-padded
+    Floats attended;    ///< [batch][H][head_stride]
+    Floats state;       ///< [batch][H] maxima, then [batch][H] sums
     Activations hidden; ///< [batch][D]
     Activations mixed;  ///< [batch][QD]
     Activations inner;  ///< [batch][F]
-    Floats gate_up;  ///< [batch][2 F]
-    Activations last; ///< [logits_batch][D], after the final norm
-    Floats logits;   ///< [logits_batch][V]
+    Floats gate_up;     ///< [batch][2 F]
+    Activations last;   ///< [logits_batch][D], after the final norm
+    Floats logits;      ///< [logits_batch][V]
     std::size_t scratch_floats = 0;
     std::unique_ptr<Floats> scratch; ///< [threads]
 
@@ -135,7 +100,8 @@ void Session::State::each_token(std::size_t count, Body&& body) {
         return;
     }
     parallel.for_ranges(count, 1, [&](std::size_t begin, std::size_t end, unsigned) {
-        for (std::size_t t = begin; t < end; ++t) body(t);
+        for (std::size_t t = begin; t < end; ++t)
+            body(t);
     });
 }
 
@@ -155,7 +121,8 @@ void Session::State::embed(std::span<const TokenId> tokens) {
 /// Values [offset, offset + n) of the whole array; both multiples of a group.
 void Session::State::quantize_part(Activations& a, std::size_t offset, std::size_t n) const {
     kernel.quantize(a.x.data() + offset, n, a.q.data() + offset,
-                    a.scale.data() + offset / kernels::group, a.sum.data() + offset / kernels::group);
+                    a.scale.data() + offset / kernels::group,
+                    a.sum.data() + offset / kernels::group);
 }
 
 void Session::State::quantize(Activations& a, std::size_t token) const {
@@ -176,8 +143,8 @@ void Session::State::multiply(const Matrix& w, const Activations& a, std::size_t
     const kernels::QuantizedRows quantized{a.q.data(), a.scale.data(), a.sum.data(), count, a.cols};
     switch (w.type) {
     case WeightType::q8:
-        kernel.matmul_q8(reinterpret_cast<const std::int8_t*>(w.data), w.scales, begin, end, quantized,
-                         target, space);
+        kernel.matmul_q8(reinterpret_cast<const std::int8_t*>(w.data), w.scales, begin, end,
+                         quantized, target, space);
         break;
     case WeightType::q4:
         kernel.matmul_q4(reinterpret_cast<const std::uint8_t*>(w.data), w.scales, begin, end,
@@ -218,8 +185,8 @@ void Session::State::place_heads(std::size_t layer, std::size_t token) {
     }
 }
 
-/// Attention of the query heads that share one key/value head, for tokens [begin, end): the cache is
-/// walked in blocks from position 0, and each block merged in order.
+/// Attention of the query heads that share one key/value head, for tokens [begin, end): the cache
+/// is walked in blocks from position 0, and each block merged in order.
 void Session::State::attend_tile(std::size_t layer, std::size_t kv_head, std::size_t begin,
                                  std::size_t end) {
     const std::size_t group = config.heads / config.kv_heads, first = kv_head * group;
@@ -242,7 +209,8 @@ void Session::State::attend_tile(std::size_t layer, std::size_t kv_head, std::si
                           state_of(t), block == 0);
         }
     }
-    for (std::size_t t = begin; t < end; ++t) kernel.attend_finish(state_of(t), group, head_stride);
+    for (std::size_t t = begin; t < end; ++t)
+        kernel.attend_finish(state_of(t), group, head_stride);
 }
 
 void Session::State::attention(std::size_t layer, std::size_t count) {
@@ -253,8 +221,7 @@ void Session::State::attention(std::size_t layer, std::size_t count) {
         for (std::size_t i = b; i < e; ++i) {
             const std::size_t tile = i / config.kv_heads;
             const std::size_t start = tile * attention_tile;
-            attend_tile(layer, i % config.kv_heads, start,
-                        std::min(start + attention_tile, count));
+            attend_tile(layer, i % config.kv_heads, start, std::min(start + attention_tile, count));
         }
     });
 }
@@ -262,17 +229,18 @@ void Session::State::attention(std::size_t layer, std::size_t count) {
 void Session::State::feed_forward(const Layer& layer, std::size_t count) {
     const std::size_t ffn = config.ffn;
     const bool quantise = layer.down.type != WeightType::f32;
-    parallel.for_ranges(ffn, kernels::group, [&](std::size_t begin, std::size_t end, unsigned worker) {
-        const kernels::Target target{gate_up.data(), 2 * ffn, false};
-        multiply(layer.gate_up, hidden, count, begin, end, target, worker);
-        multiply(layer.gate_up, hidden, count, ffn + begin, ffn + end, target, worker);
-        for (std::size_t t = 0; t < count; ++t) {
-            const float* gate = gate_up.data() + t * 2 * ffn;
-            float* y = inner.row(t) + begin;
-            kernel.swiglu(gate + begin, gate + ffn + begin, end - begin, y);
-            if (quantise) quantize_part(inner, t * ffn + begin, end - begin);
-        }
-    });
+    parallel.for_ranges(
+        ffn, kernels::group, [&](std::size_t begin, std::size_t end, unsigned worker) {
+            const kernels::Target target{gate_up.data(), 2 * ffn, false};
+            multiply(layer.gate_up, hidden, count, begin, end, target, worker);
+            multiply(layer.gate_up, hidden, count, ffn + begin, ffn + end, target, worker);
+            for (std::size_t t = 0; t < count; ++t) {
+                const float* gate = gate_up.data() + t * 2 * ffn;
+                float* y = inner.row(t) + begin;
+                kernel.swiglu(gate + begin, gate + ffn + begin, end - begin, y);
+                if (quantise) quantize_part(inner, t * ffn + begin, end - begin);
+            }
+        });
     project(layer.down, inner, count, residual.data(), true);
 }
 
@@ -343,9 +311,10 @@ Result<Session> Session::create(const Model& model, const kernels::Kernels& kern
         return Session(std::make_unique<State>(model, kernels, parallel));
     } catch (const std::bad_alloc&) {
         const ModelConfig& c = model.config();
-        return Error{fmt::format("{}: not enough memory for a context of {} ({} layers, {} key/value "
-                                 "heads of {})",
-                                 model.file().path(), c.context, c.layers, c.kv_heads, c.head_dim)};
+        return Error{
+            fmt::format("{}: not enough memory for a context of {} ({} layers, {} key/value "
+                        "heads of {})",
+                        model.file().path(), c.context, c.layers, c.kv_heads, c.head_dim)};
     }
 }
 
@@ -363,9 +332,9 @@ Result<std::span<const float>> Session::forward(std::span<const TokenId> tokens)
     return std::span<const float>(s.logits.data(), s.config.vocab);
 }
 
-Result<void> Session::forward_all(
-    std::span<const TokenId> tokens,
-    const std::function<void(std::size_t, std::span<const float>)>& row) {
+Result<void>
+Session::forward_all(std::span<const TokenId> tokens,
+                     const std::function<void(std::size_t, std::span<const float>)>& row) {
     State& s = *state_;
     MNM_CHECK(s.check(tokens));
     const std::size_t vocab = s.config.vocab;
@@ -384,7 +353,9 @@ Result<void> Session::forward_all(
     return {};
 }
 
-std::size_t Session::position() const { return state_->position; }
+std::size_t Session::position() const {
+    return state_->position;
+}
 
 void Session::rewind(std::size_t position) {
     state_->position = std::min(position, state_->position);

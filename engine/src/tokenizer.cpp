@@ -54,11 +54,14 @@ Tokenizer::Tables::Tables(const TokenizerFile& file) : merger(file) {
     }
     for (const auto& [left, right] : file.merges) {
         // A token not made yet: the parser refuses such files; here it makes an empty token.
-        if (left >= ends.size() || right >= ends.size()) append({});
-        else append(std::string(item(left)).append(item(right)));
+        if (left >= ends.size() || right >= ends.size())
+            append({});
+        else
+            append(std::string(item(left)).append(item(right)));
     }
     plain = ends.size();
-    for (std::uint32_t i = 0; i < file.specials; ++i) append(special_name(i));
+    for (std::uint32_t i = 0; i < file.specials; ++i)
+        append(special_name(i));
 }
 
 std::unique_ptr<ChunkCache> Tokenizer::Tables::take_cache() {
@@ -145,7 +148,8 @@ std::string_view Tokenizer::bytes(TokenId id) const {
 
 std::string Tokenizer::decode(std::span<const TokenId> ids) const {
     std::string text;
-    for (const TokenId id : ids) text += bytes(id);
+    for (const TokenId id : ids)
+        text += bytes(id);
     return text;
 }
 

@@ -50,9 +50,12 @@ std::string Utf8Stream::push(std::string_view bytes) {
             pending_.clear();
         }
         const std::size_t length = character_length(byte);
-        if (length == 0) out += replacement;
-        else if (length == 1) out += c;
-        else pending_ += c;
+        if (length == 0)
+            out += replacement;
+        else if (length == 1)
+            out += c;
+        else
+            pending_ += c;
     }
     return out;
 }

@@ -10,8 +10,8 @@ namespace {
 struct Ops {
     static constexpr int q8_offset = 0;
 
-    /// vpmaddubsw saturates at 2^15: |w| (as unsigned, so -128 is 128) times a with w's sign stays below,
-    /// 2 * 128 * 127.
+    /// vpmaddubsw saturates at 2^15: |w| (as unsigned, so -128 is 128) times a with w's sign stays
+    /// below, 2 * 128 * 127.
     static __m256i q8_step(__m256i sums, __m256i w, __m256i a) noexcept {
         const __m256i pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(a, w));
         return _mm256_add_epi32(sums, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));

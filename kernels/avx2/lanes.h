@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Sixteen float lanes as two ymm registers, the activation quantiser, and the float kernels on them.
+// Sixteen float lanes as two ymm registers, the activation quantiser, and the float kernels on
+// them.
 #pragma once
 
 #include "kernels/table.h"
@@ -17,12 +18,16 @@ struct Lanes {
 
 constexpr size_t f32_rows = 4, f32_tokens = 1, value_lanes = 2;
 
-Lanes load(const float* p) noexcept { return {_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)}; }
+Lanes load(const float* p) noexcept {
+    return {_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)};
+}
 void store(float* p, Lanes a) noexcept {
     _mm256_storeu_ps(p, a.low);
     _mm256_storeu_ps(p + 8, a.high);
 }
-Lanes splat(float a) noexcept { return {_mm256_set1_ps(a), _mm256_set1_ps(a)}; }
+Lanes splat(float a) noexcept {
+    return {_mm256_set1_ps(a), _mm256_set1_ps(a)};
+}
 Lanes add(Lanes a, Lanes b) noexcept {
     return {_mm256_add_ps(a.low, b.low), _mm256_add_ps(a.high, b.high)};
 }
@@ -38,7 +43,9 @@ Lanes div(Lanes a, Lanes b) noexcept {
 Lanes fused(Lanes a, Lanes b, Lanes c) noexcept {
     return {_mm256_fmadd_ps(a.low, b.low, c.low), _mm256_fmadd_ps(a.high, b.high, c.high)};
 }
-float fused_1(float a, float b, float c) noexcept { return __builtin_fmaf(a, b, c); }
+float fused_1(float a, float b, float c) noexcept {
+    return __builtin_fmaf(a, b, c);
+}
 Lanes larger(Lanes a, Lanes b) noexcept {
     return {_mm256_max_ps(a.low, b.low), _mm256_max_ps(a.high, b.high)};
 }
@@ -63,7 +70,8 @@ Lanes zero_below(Lanes x, float limit, Lanes y) noexcept {
 Lanes load_some(const float* p, size_t n, float fill) noexcept {
     if (n >= lanes) return load(p);
     float padded[lanes];
-    for (size_t i = 0; i < lanes; ++i) padded[i] = i < n ? p[i] : fill;
+    for (size_t i = 0; i < lanes; ++i)
+        padded[i] = i < n ? p[i] : fill;
     return load(padded);
 }
 

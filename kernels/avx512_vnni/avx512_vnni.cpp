@@ -3,7 +3,7 @@
 #include "kernels/table.h"
 
 #include "kernels/avx512_vnni/lanes.h"
-#include "kernels/avx512_vnni/products.h"
+#include "kernels/avx512_vnni/panel_products.h"
 
 namespace mnm::kernels {
 

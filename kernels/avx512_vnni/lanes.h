@@ -15,17 +15,39 @@ using Lanes = __m512;
 
 constexpr size_t f32_rows = 4, f32_tokens = 4, value_lanes = 4;
 
-Lanes load(const float* p) noexcept { return _mm512_loadu_ps(p); }
-void store(float* p, Lanes a) noexcept { _mm512_storeu_ps(p, a); }
-Lanes splat(float a) noexcept { return _mm512_set1_ps(a); }
-Lanes add(Lanes a, Lanes b) noexcept { return _mm512_add_ps(a, b); }
-Lanes sub(Lanes a, Lanes b) noexcept { return _mm512_sub_ps(a, b); }
-Lanes mul(Lanes a, Lanes b) noexcept { return _mm512_mul_ps(a, b); }
-Lanes div(Lanes a, Lanes b) noexcept { return _mm512_div_ps(a, b); }
-Lanes fused(Lanes a, Lanes b, Lanes c) noexcept { return _mm512_fmadd_ps(a, b, c); }
-float fused_1(float a, float b, float c) noexcept { return __builtin_fmaf(a, b, c); }
-Lanes larger(Lanes a, Lanes b) noexcept { return _mm512_max_ps(a, b); }
-Lanes smaller(Lanes a, Lanes b) noexcept { return _mm512_min_ps(a, b); }
+Lanes load(const float* p) noexcept {
+    return _mm512_loadu_ps(p);
+}
+void store(float* p, Lanes a) noexcept {
+    _mm512_storeu_ps(p, a);
+}
+Lanes splat(float a) noexcept {
+    return _mm512_set1_ps(a);
+}
+Lanes add(Lanes a, Lanes b) noexcept {
+    return _mm512_add_ps(a, b);
+}
+Lanes sub(Lanes a, Lanes b) noexcept {
+    return _mm512_sub_ps(a, b);
+}
+Lanes mul(Lanes a, Lanes b) noexcept {
+    return _mm512_mul_ps(a, b);
+}
+Lanes div(Lanes a, Lanes b) noexcept {
+    return _mm512_div_ps(a, b);
+}
+Lanes fused(Lanes a, Lanes b, Lanes c) noexcept {
+    return _mm512_fmadd_ps(a, b, c);
+}
+float fused_1(float a, float b, float c) noexcept {
+    return __builtin_fmaf(a, b, c);
+}
+Lanes larger(Lanes a, Lanes b) noexcept {
+    return _mm512_max_ps(a, b);
+}
+Lanes smaller(Lanes a, Lanes b) noexcept {
+    return _mm512_min_ps(a, b);
+}
 
 Lanes two_to_the(Lanes shifted) noexcept {
     const __m512i n = _mm512_slli_epi32(_mm512_castps_si512(shifted), 23);
@@ -61,7 +83,9 @@ void fold_add_4(Lanes a, Lanes b, Lanes c, Lanes d, float* out) noexcept {
     _mm_storeu_ps(out, _mm_add_ps(_mm_movelh_ps(ab, cd), _mm_movehl_ps(cd, ab)));
 }
 
-float fold_max(Lanes a) noexcept { return _mm512_reduce_max_ps(a); }
+float fold_max(Lanes a) noexcept {
+    return _mm512_reduce_max_ps(a);
+}
 
 void quantize(const float* x, size_t n, int8_t* q, float* scale, int32_t* sum) noexcept {
     const __m512 magic = splat(12582912.0f);

@@ -12,8 +12,8 @@ namespace {
 struct Ops {
     static constexpr int q8_offset = 0;
 
-    /// GCC 12 and clang 14 know no intrinsic for it, their assemblers do. {vex}: the EVEX form of the
-    /// same name belongs to AVX10.2, which these processors lack.
+    /// GCC 12 and clang 14 know no intrinsic for it, their assemblers do. {vex}: the EVEX form of
+    /// the same name belongs to AVX10.2, which these processors lack.
     static __m256i dot(__m256i sums, __m256i w, __m256i a) noexcept {
 #ifdef MNM_EMULATE_DPBSSD // tests run this level's code on processors without the instruction
         const __m256i ones = _mm256_set1_epi16(1);
@@ -24,9 +24,15 @@ struct Ops {
         return sums;
 #endif
     }
-    static __m256i q8_step(__m256i sums, __m256i w, __m256i a) noexcept { return dot(sums, w, a); }
-    static __m256i q4_step(__m256i sums, __m256i w, __m256i a) noexcept { return dot(sums, w, a); }
-    static __m256i q4_finish(__m256i sums) noexcept { return sums; }
+    static __m256i q8_step(__m256i sums, __m256i w, __m256i a) noexcept {
+        return dot(sums, w, a);
+    }
+    static __m256i q4_step(__m256i sums, __m256i w, __m256i a) noexcept {
+        return dot(sums, w, a);
+    }
+    static __m256i q4_finish(__m256i sums) noexcept {
+        return sums;
+    }
 };
 
 #include "kernels/src/ymm_products.h"

@@ -18,7 +18,8 @@ int32x4_t fold_rows(const int32x4_t* s) noexcept {
 void put(float* y, float32x4_t value, size_t rows, bool accumulate) noexcept {
     float four[quad];
     vst1q_f32(four, value);
-    for (size_t r = 0; r < rows; ++r) y[r] = accumulate ? y[r] + four[r] : four[r];
+    for (size_t r = 0; r < rows; ++r)
+        y[r] = accumulate ? y[r] + four[r] : four[r];
 }
 
 /// The 32 weights of a group in column order, as two vectors.
@@ -47,8 +48,8 @@ void rows_by_tokens(size_t row, size_t rows, const QuantizedRows& x, const Targe
     }
 }
 
-void matmul_q8(const int8_t* w, const float* scale, size_t begin, size_t end, const QuantizedRows& x,
-               const Target& target, void*) noexcept {
+void matmul_q8(const int8_t* w, const float* scale, size_t begin, size_t end,
+               const QuantizedRows& x, const Target& target, void*) noexcept {
     for (size_t row = begin; row < end; row += quad) {
         const size_t rows = end - row < quad ? end - row : quad;
         const int8_t* source[quad];
@@ -69,8 +70,8 @@ void matmul_q8(const int8_t* w, const float* scale, size_t begin, size_t end, co
     }
 }
 
-void matmul_q4(const uint8_t* w, const float* scale, size_t begin, size_t end, const QuantizedRows& x,
-               const Target& target, void*) noexcept {
+void matmul_q4(const uint8_t* w, const float* scale, size_t begin, size_t end,
+               const QuantizedRows& x, const Target& target, void*) noexcept {
     const size_t groups = x.cols / group;
     const int8x16_t eight = vdupq_n_s8(8);
     for (size_t row = begin; row < end; row += quad) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Sixteen float lanes as four 128-bit vectors, the activation quantiser, and the float kernels on them.
+// Sixteen float lanes as four 128-bit vectors, the activation quantiser, and the float kernels on
+// them.
 #pragma once
 
 #include "kernels/table.h"
@@ -21,10 +22,12 @@ struct Lanes {
 constexpr size_t f32_rows = 2, f32_tokens = 1, value_lanes = 1;
 
 #if defined(SIMDE_X86_FMA_NATIVE) || defined(SIMDE_ARM_NEON_A64V8_NATIVE)
-Vector fused_4(Vector a, Vector b, Vector c) noexcept { return simde_mm_fmadd_ps(a, b, c); }
+Vector fused_4(Vector a, Vector b, Vector c) noexcept {
+    return simde_mm_fmadd_ps(a, b, c);
+}
 #else
-/// Two fused multiply-adds in double, rounded to odd so that the rounding to float that follows is the
-/// only one that counts (see `fused` of the reference level).
+/// Two fused multiply-adds in double, rounded to odd so that the rounding to float that follows is
+/// the only one that counts (see `fused` of the reference level).
 simde__m128d fused_to_odd(simde__m128d a, simde__m128d b, simde__m128d c) noexcept {
     const simde__m128d product = simde_mm_mul_pd(a, b);
     const simde__m128d sum = simde_mm_add_pd(product, c);
@@ -68,7 +71,8 @@ Lanes load(const float* p) noexcept {
              simde_mm_loadu_ps(p + 12)}};
 }
 void store(float* p, Lanes a) noexcept {
-    for (size_t i = 0; i < 4; ++i) simde_mm_storeu_ps(p + 4 * i, a.v[i]);
+    for (size_t i = 0; i < 4; ++i)
+        simde_mm_storeu_ps(p + 4 * i, a.v[i]);
 }
 Lanes splat(float a) noexcept {
     const Vector v = simde_mm_set1_ps(a);
@@ -77,7 +81,8 @@ Lanes splat(float a) noexcept {
 
 template <class Operation>
 Lanes each(Lanes a, Lanes b, const Operation& operation) noexcept {
-    for (size_t i = 0; i < 4; ++i) a.v[i] = operation(a.v[i], b.v[i]);
+    for (size_t i = 0; i < 4; ++i)
+        a.v[i] = operation(a.v[i], b.v[i]);
     return a;
 }
 Lanes add(Lanes a, Lanes b) noexcept {
@@ -93,16 +98,22 @@ Lanes div(Lanes a, Lanes b) noexcept {
     return each(a, b, [](Vector x, Vector y) { return simde_mm_div_ps(x, y); });
 }
 Lanes fused(Lanes a, Lanes b, Lanes c) noexcept {
-    for (size_t i = 0; i < 4; ++i) a.v[i] = fused_4(a.v[i], b.v[i], c.v[i]);
+    for (size_t i = 0; i < 4; ++i)
+        a.v[i] = fused_4(a.v[i], b.v[i], c.v[i]);
     return a;
 }
 
-/// a > b ? a : b without leaving the choice of a NaN or a zero's sign to the platform's own maximum.
+/// a > b ? a : b without leaving the choice of a NaN or a zero's sign to the platform's own
+/// maximum.
 Vector choose(Vector mask, Vector a, Vector b) noexcept {
     return simde_mm_or_ps(simde_mm_and_ps(mask, a), simde_mm_andnot_ps(mask, b));
 }
-Vector larger_4(Vector a, Vector b) noexcept { return choose(simde_mm_cmpgt_ps(a, b), a, b); }
-Lanes larger(Lanes a, Lanes b) noexcept { return each(a, b, larger_4); }
+Vector larger_4(Vector a, Vector b) noexcept {
+    return choose(simde_mm_cmpgt_ps(a, b), a, b);
+}
+Lanes larger(Lanes a, Lanes b) noexcept {
+    return each(a, b, larger_4);
+}
 Lanes smaller(Lanes a, Lanes b) noexcept {
     return each(a, b, [](Vector x, Vector y) { return choose(simde_mm_cmplt_ps(x, y), x, y); });
 }
@@ -125,7 +136,8 @@ Lanes zero_below(Lanes x, float limit, Lanes y) noexcept {
 Lanes load_some(const float* p, size_t n, float fill) noexcept {
     if (n >= lanes) return load(p);
     float padded[lanes];
-    for (size_t i = 0; i < lanes; ++i) padded[i] = i < n ? p[i] : fill;
+    for (size_t i = 0; i < lanes; ++i)
+        padded[i] = i < n ? p[i] : fill;
     return load(padded);
 }
 
@@ -168,7 +180,8 @@ void quantize(const float* x, size_t n, int8_t* q, float* scale, int32_t* sum) n
         float four[4];
         simde_mm_storeu_ps(four, top);
         float largest = four[0];
-        for (size_t i = 1; i < 4; ++i) largest = four[i] > largest ? four[i] : largest;
+        for (size_t i = 1; i < 4; ++i)
+            largest = four[i] > largest ? four[i] : largest;
         const float inverse = 127.0f / largest;
         const bool vanishes = !(inverse <= 3.402823466e+38f);
         const Vector factor = simde_mm_set1_ps(vanishes ? 0.0f : inverse);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Integer products on 128-bit vectors: bytes widened to 16 bits, pairs of products added in 32, four rows
-// side by side. The weights of four rows stay in the first cache level over all tokens.
+// Integer products on 128-bit vectors: bytes widened to 16 bits, pairs of products added in 32,
+// four rows side by side. The weights of four rows stay in the first cache level over all tokens.
 #pragma once
 
 #include "kernels/portable/lanes.h"
@@ -10,14 +10,17 @@ namespace {
 
 constexpr size_t quad = 4;
 
-simde__m128i load_bytes(const void* p) noexcept { return simde_mm_loadu_si128(p); }
+simde__m128i load_bytes(const void* p) noexcept {
+    return simde_mm_loadu_si128(p);
+}
 
 /// Sixteen bytes by sixteen bytes, signed, added to four sums.
 simde__m128i dot_16(simde__m128i sums, simde__m128i w, simde__m128i a) noexcept {
-    const simde__m128i low = simde_mm_madd_epi16(simde_mm_cvtepi8_epi16(w),
-                                                 simde_mm_cvtepi8_epi16(a));
-    const simde__m128i high = simde_mm_madd_epi16(simde_mm_cvtepi8_epi16(simde_mm_srli_si128(w, 8)),
-                                                  simde_mm_cvtepi8_epi16(simde_mm_srli_si128(a, 8)));
+    const simde__m128i low =
+        simde_mm_madd_epi16(simde_mm_cvtepi8_epi16(w), simde_mm_cvtepi8_epi16(a));
+    const simde__m128i high =
+        simde_mm_madd_epi16(simde_mm_cvtepi8_epi16(simde_mm_srli_si128(w, 8)),
+                            simde_mm_cvtepi8_epi16(simde_mm_srli_si128(a, 8)));
     return simde_mm_add_epi32(sums, simde_mm_add_epi32(low, high));
 }
 
@@ -32,11 +35,12 @@ simde__m128i fold_rows(const simde__m128i* s) noexcept {
 void put(float* y, Vector value, size_t rows, bool accumulate) noexcept {
     float four[quad];
     simde_mm_storeu_ps(four, value);
-    for (size_t r = 0; r < rows; ++r) y[r] = accumulate ? y[r] + four[r] : four[r];
+    for (size_t r = 0; r < rows; ++r)
+        y[r] = accumulate ? y[r] + four[r] : four[r];
 }
 
-void matmul_q8(const int8_t* w, const float* scale, size_t begin, size_t end, const QuantizedRows& x,
-               const Target& target, void*) noexcept {
+void matmul_q8(const int8_t* w, const float* scale, size_t begin, size_t end,
+               const QuantizedRows& x, const Target& target, void*) noexcept {
     const size_t groups = x.cols / group;
     for (size_t row = begin; row < end; row += quad) {
         const size_t rows = end - row < quad ? end - row : quad;
@@ -67,8 +71,8 @@ void matmul_q8(const int8_t* w, const float* scale, size_t begin, size_t end, co
     }
 }
 
-void matmul_q4(const uint8_t* w, const float* scale, size_t begin, size_t end, const QuantizedRows& x,
-               const Target& target, void*) noexcept {
+void matmul_q4(const uint8_t* w, const float* scale, size_t begin, size_t end,
+               const QuantizedRows& x, const Target& target, void*) noexcept {
     const simde__m128i nibble = simde_mm_set1_epi8(15), eight = simde_mm_set1_epi8(8);
     const size_t groups = x.cols / group;
     for (size_t row = begin; row < end; row += quad) {
@@ -94,8 +98,8 @@ void matmul_q4(const uint8_t* w, const float* scale, size_t begin, size_t end, c
                     s[r] = dot_16(simde_mm_setzero_si128(), simde_mm_sub_epi8(low, eight), a0);
                     s[r] = dot_16(s[r], simde_mm_sub_epi8(high, eight), a1);
                 }
-                const Vector weight_scale = simde_mm_setr_ps(scales[0][g], scales[1][g], scales[2][g],
-                                                             scales[3][g]);
+                const Vector weight_scale =
+                    simde_mm_setr_ps(scales[0][g], scales[1][g], scales[2][g], scales[3][g]);
                 const Vector factor =
                     simde_mm_mul_ps(weight_scale, simde_mm_set1_ps(x.scale[t * groups + g]));
                 acc = fused_4(simde_mm_cvtepi32_ps(fold_rows(s)), factor, acc);

@@ -10,9 +10,9 @@
 namespace mnm::kernels {
 namespace {
 
-/// a*b + c with one rounding. Without an instruction for it: the product is exact in double, the sum is
-/// rounded to odd (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008), so that
-/// the second rounding, to float, is the only one that counts.
+/// a*b + c with one rounding. Without an instruction for it: the product is exact in double, the
+/// sum is rounded to odd (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums",
+/// 2008), so that the second rounding, to float, is the only one that counts.
 float fused(float a, float b, float c) noexcept {
 #ifdef __FP_FAST_FMAF
     return __builtin_fmaf(a, b, c);
@@ -54,8 +54,10 @@ constexpr uint32_t round_magic_bits = 0x4B400000;
 /// The fold every sum of sixteen lanes ends with.
 float fold(const float* lane) noexcept {
     float a[8], b[4];
-    for (int i = 0; i < 8; ++i) a[i] = lane[i] + lane[i + 8];
-    for (int i = 0; i < 4; ++i) b[i] = a[i] + a[i + 4];
+    for (int i = 0; i < 8; ++i)
+        a[i] = lane[i] + lane[i + 8];
+    for (int i = 0; i < 4; ++i)
+        b[i] = a[i] + a[i + 4];
     return (b[0] + b[2]) + (b[1] + b[3]);
 }
 
@@ -63,7 +65,8 @@ float fold(const float* lane) noexcept {
 float dot(const float* a, const float* b, size_t n) noexcept {
     float lane[lanes] = {};
     for (size_t i = 0; i < n; i += lanes) {
-        for (size_t j = 0; j < lanes; ++j) lane[j] = fused(a[i + j], b[i + j], lane[j]);
+        for (size_t j = 0; j < lanes; ++j)
+            lane[j] = fused(a[i + j], b[i + j], lane[j]);
     }
     return fold(lane);
 }
@@ -124,8 +127,8 @@ void matmul_f32(const float* w, size_t begin, size_t end, const FloatRows& x, co
     }
 }
 
-void matmul_q8(const int8_t* w, const float* scale, size_t begin, size_t end, const QuantizedRows& x,
-               const Target& target, void*) noexcept {
+void matmul_q8(const int8_t* w, const float* scale, size_t begin, size_t end,
+               const QuantizedRows& x, const Target& target, void*) noexcept {
     const size_t groups = x.cols / group;
     for (size_t t = 0; t < x.count; ++t) {
         for (size_t r = begin; r < end; ++r) {
@@ -134,7 +137,8 @@ void matmul_q8(const int8_t* w, const float* scale, size_t begin, size_t end, co
                 const int8_t* a = x.q + t * x.cols + g * group;
                 const int8_t* b = w + r * x.cols + g * group;
                 int32_t sum = 0;
-                for (size_t i = 0; i < group; ++i) sum += a[i] * b[i];
+                for (size_t i = 0; i < group; ++i)
+                    sum += a[i] * b[i];
                 acc = fused(static_cast<float>(sum), x.scale[t * groups + g], acc);
             }
             store(target, t, r, acc * scale[r]);
@@ -142,8 +146,8 @@ void matmul_q8(const int8_t* w, const float* scale, size_t begin, size_t end, co
     }
 }
 
-void matmul_q4(const uint8_t* w, const float* scale, size_t begin, size_t end, const QuantizedRows& x,
-               const Target& target, void*) noexcept {
+void matmul_q4(const uint8_t* w, const float* scale, size_t begin, size_t end,
+               const QuantizedRows& x, const Target& target, void*) noexcept {
     const size_t groups = x.cols / group;
     for (size_t t = 0; t < x.count; ++t) {
         for (size_t r = begin; r < end; ++r) {
@@ -167,7 +171,8 @@ void matmul_q4(const uint8_t* w, const float* scale, size_t begin, size_t end, c
 void rmsnorm(const float* x, const float* w, size_t n, float eps, float* y) noexcept {
     const float mean = dot(x, x, n) / static_cast<float>(n);
     const float inverse = 1.0f / sqrtf(mean + eps);
-    for (size_t i = 0; i < n; ++i) y[i] = x[i] * inverse * w[i];
+    for (size_t i = 0; i < n; ++i)
+        y[i] = x[i] * inverse * w[i];
 }
 
 void rope(float* head, size_t head_dim, const float* cos_sin) noexcept {
@@ -180,7 +185,8 @@ void rope(float* head, size_t head_dim, const float* cos_sin) noexcept {
 }
 
 void swiglu(const float* gate, const float* up, size_t n, float* y) noexcept {
-    for (size_t i = 0; i < n; ++i) y[i] = gate[i] / (1.0f + exp_one(-gate[i])) * up[i];
+    for (size_t i = 0; i < n; ++i)
+        y[i] = gate[i] / (1.0f + exp_one(-gate[i])) * up[i];
 }
 
 void attend(const AttentionBlock& block, const AttentionState& state, bool first) noexcept {
@@ -206,7 +212,8 @@ void attend(const AttentionBlock& block, const AttentionState& state, bool first
         const float take = exp_one(largest - top);
         for (size_t d = 0; d < stride; ++d) {
             float acc = 0;
-            for (size_t j = 0; j < block.keys; ++j) acc = fused(p[j], block.v[j * stride + d], acc);
+            for (size_t j = 0; j < block.keys; ++j)
+                acc = fused(p[j], block.v[j * stride + d], acc);
             out[d] = first ? acc : fused(out[d], keep, acc * take);
         }
         state.sum[h] = first ? sum : fused(state.sum[h], keep, sum * take);
@@ -217,13 +224,15 @@ void attend(const AttentionBlock& block, const AttentionState& state, bool first
 void attend_finish(const AttentionState& state, size_t heads, size_t head_stride) noexcept {
     for (size_t h = 0; h < heads; ++h) {
         const float inverse = 1.0f / state.sum[h];
-        for (size_t d = 0; d < head_stride; ++d) state.out[h * head_stride + d] *= inverse;
+        for (size_t d = 0; d < head_stride; ++d)
+            state.out[h * head_stride + d] *= inverse;
     }
 }
 
 float softmax(const float* x, size_t n, float scale, float* y) noexcept {
     float largest = x[0];
-    for (size_t i = 1; i < n; ++i) largest = x[i] > largest ? x[i] : largest;
+    for (size_t i = 1; i < n; ++i)
+        largest = x[i] > largest ? x[i] : largest;
     float lane[lanes] = {};
     for (size_t i = 0; i < n; ++i) {
         y[i] = exp_one((x[i] - largest) * scale);
@@ -233,7 +242,8 @@ float softmax(const float* x, size_t n, float scale, float* y) noexcept {
 }
 
 void exp_all(const float* x, size_t n, float* y) noexcept {
-    for (size_t i = 0; i < n; ++i) y[i] = exp_one(x[i]);
+    for (size_t i = 0; i < n; ++i)
+        y[i] = exp_one(x[i]);
 }
 
 size_t argmax(const float* x, size_t n) noexcept {

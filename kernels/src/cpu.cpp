@@ -50,7 +50,9 @@ std::uint64_t extended_control() noexcept {
 #endif
 }
 
-constexpr bool bit(std::uint32_t word, unsigned index) { return (word >> index & 1U) != 0; }
+constexpr bool bit(std::uint32_t word, unsigned index) {
+    return (word >> index & 1U) != 0;
+}
 
 } // namespace
 
@@ -102,7 +104,9 @@ Cpu detect_cpu() noexcept {
 
 #else
 
-Cpu detect_cpu() noexcept { return {}; }
+Cpu detect_cpu() noexcept {
+    return {};
+}
 
 #endif
 

@@ -6,7 +6,7 @@ namespace mnm::kernels {
 
 struct Cpu {
     bool sse41 = false;
-    bool avx2 = false;        ///< with FMA, and ymm state enabled by the system
+    bool avx2 = false; ///< with FMA, and ymm state enabled by the system
     bool avx_vnni = false;
     bool avx_vnni_int8 = false;
     bool avx512_vnni = false; ///< F, BW, DQ, VL and VNNI, and zmm state enabled by the system

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The list of levels and their tables: ref first, then each usable level overriding what it improves.
+// The list of levels and their tables: ref first, then each usable level overriding what it
+// improves.
 #include "kernels/kernels.h"
 
 #include "kernels/built_levels.h"
@@ -88,7 +89,8 @@ std::size_t matmul_scratch(std::size_t cols) noexcept {
 
 std::vector<std::string> built_levels() {
     std::vector<std::string> names;
-    for (const Level& level : levels) names.emplace_back(level.name);
+    for (const Level& level : levels)
+        names.emplace_back(level.name);
     return names;
 }
 

@@ -40,17 +40,22 @@ void f32_tile(const float* w, const float* x, size_t n, float* y, size_t stride,
     Lanes acc[Rows][Tokens];
     const float* weights[Rows];
     const float* inputs[Tokens];
-    for (size_t r = 0; r < Rows; ++r) weights[r] = w + (r < rows ? r : rows - 1) * n;
-    for (size_t t = 0; t < Tokens; ++t) inputs[t] = x + (t < tokens ? t : tokens - 1) * n;
+    for (size_t r = 0; r < Rows; ++r)
+        weights[r] = w + (r < rows ? r : rows - 1) * n;
+    for (size_t t = 0; t < Tokens; ++t)
+        inputs[t] = x + (t < tokens ? t : tokens - 1) * n;
     for (size_t r = 0; r < Rows; ++r) {
-        for (size_t t = 0; t < Tokens; ++t) acc[r][t] = splat(0.0f);
+        for (size_t t = 0; t < Tokens; ++t)
+            acc[r][t] = splat(0.0f);
     }
     for (size_t i = 0; i < n; i += lanes) {
         Lanes a[Rows];
-        for (size_t r = 0; r < Rows; ++r) a[r] = load(weights[r] + i);
+        for (size_t r = 0; r < Rows; ++r)
+            a[r] = load(weights[r] + i);
         for (size_t t = 0; t < Tokens; ++t) {
             const Lanes b = load(inputs[t] + i);
-            for (size_t r = 0; r < Rows; ++r) acc[r][t] = fused(a[r], b, acc[r][t]);
+            for (size_t r = 0; r < Rows; ++r)
+                acc[r][t] = fused(a[r], b, acc[r][t]);
         }
     }
     for (size_t t = 0; t < tokens; ++t) {
@@ -72,10 +77,11 @@ void matmul_f32(const float* w, size_t begin, size_t end, const FloatRows& x, co
             const float* inputs = x.x + t * x.cols;
             float* y = target.y + t * target.stride + r;
             if (tokens == 1) {
-                f32_tile<f32_rows, 1>(weights, inputs, x.cols, y, target.stride, target.add, rows, 1);
+                f32_tile<f32_rows, 1>(weights, inputs, x.cols, y, target.stride, target.add, rows,
+                                      1);
             } else {
-                f32_tile<f32_rows, f32_tokens>(weights, inputs, x.cols, y, target.stride, target.add,
-                                               rows, tokens);
+                f32_tile<f32_rows, f32_tokens>(weights, inputs, x.cols, y, target.stride,
+                                               target.add, rows, tokens);
             }
         }
     }
@@ -115,11 +121,13 @@ void swiglu(const float* gate, const float* up, size_t n, float* y) noexcept {
 /// Scores of up to four keys for one head.
 void score_4(const float* q, const float* k, size_t keys, size_t stride, float* out) noexcept {
     const float* key[4];
-    for (size_t j = 0; j < 4; ++j) key[j] = k + (j < keys ? j : keys - 1) * stride;
+    for (size_t j = 0; j < 4; ++j)
+        key[j] = k + (j < keys ? j : keys - 1) * stride;
     Lanes acc[4] = {splat(0.0f), splat(0.0f), splat(0.0f), splat(0.0f)};
     for (size_t d = 0; d < stride; d += lanes) {
         const Lanes v = load(q + d);
-        for (size_t j = 0; j < 4; ++j) acc[j] = fused(v, load(key[j] + d), acc[j]);
+        for (size_t j = 0; j < 4; ++j)
+            acc[j] = fused(v, load(key[j] + d), acc[j]);
     }
     fold_add_4(acc[0], acc[1], acc[2], acc[3], out);
 }
@@ -130,21 +138,23 @@ void weigh_values(const AttentionBlock& block, const float (*p)[key_block], cons
                   const float* take, float* out, size_t d, bool first) noexcept {
     Lanes acc[Heads][Vectors];
     for (size_t h = 0; h < Heads; ++h) {
-        for (size_t i = 0; i < Vectors; ++i) acc[h][i] = splat(0.0f);
+        for (size_t i = 0; i < Vectors; ++i)
+            acc[h][i] = splat(0.0f);
     }
     for (size_t j = 0; j < block.keys; ++j) {
         const float* v = block.v + j * block.head_stride + d;
         for (size_t i = 0; i < Vectors; ++i) {
             const Lanes value = load(v + i * lanes);
-            for (size_t h = 0; h < Heads; ++h) acc[h][i] = fused(splat(p[h][j]), value, acc[h][i]);
+            for (size_t h = 0; h < Heads; ++h)
+                acc[h][i] = fused(splat(p[h][j]), value, acc[h][i]);
         }
     }
     for (size_t h = 0; h < Heads; ++h) {
         for (size_t i = 0; i < Vectors; ++i) {
             float* target = out + h * block.head_stride + d + i * lanes;
             const Lanes old = load(target);
-            store(target, first ? acc[h][i]
-                                : fused(old, splat(keep[h]), mul(acc[h][i], splat(take[h]))));
+            store(target,
+                  first ? acc[h][i] : fused(old, splat(keep[h]), mul(acc[h][i], splat(take[h]))));
         }
     }
 }
@@ -171,7 +181,8 @@ void attend_heads(const AttentionBlock& block, const AttentionState& state, size
         const float nothing = -__builtin_inff();
         Lanes top = splat(nothing);
         for (size_t j = 0; j < block.keys; j += lanes) {
-            const Lanes scores = mul(load_some(p[h] + j, block.keys - j, nothing), splat(block.scale));
+            const Lanes scores =
+                mul(load_some(p[h] + j, block.keys - j, nothing), splat(block.scale));
             store(p[h] + j, scores);
             top = larger(scores, top);
         }
@@ -205,27 +216,33 @@ void attend_heads(const AttentionBlock& block, const AttentionState& state, size
     for (; d + value_lanes * lanes <= stride; d += value_lanes * lanes) {
         weigh_values<Heads, value_lanes>(block, p, keep, take, out, d, first);
     }
-    for (; d < stride; d += lanes) weigh_values<Heads, 1>(block, p, keep, take, out, d, first);
+    for (; d < stride; d += lanes)
+        weigh_values<Heads, 1>(block, p, keep, take, out, d, first);
 }
 
 void attend(const AttentionBlock& block, const AttentionState& state, bool first) noexcept {
     size_t h = 0;
-    for (; h + 3 <= block.heads; h += 3) attend_heads<3>(block, state, h, first);
-    for (; h + 2 <= block.heads; h += 2) attend_heads<2>(block, state, h, first);
-    for (; h < block.heads; ++h) attend_heads<1>(block, state, h, first);
+    for (; h + 3 <= block.heads; h += 3)
+        attend_heads<3>(block, state, h, first);
+    for (; h + 2 <= block.heads; h += 2)
+        attend_heads<2>(block, state, h, first);
+    for (; h < block.heads; ++h)
+        attend_heads<1>(block, state, h, first);
 }
 
 void attend_finish(const AttentionState& state, size_t heads, size_t head_stride) noexcept {
     for (size_t h = 0; h < heads; ++h) {
         const Lanes inverse = splat(1.0f / state.sum[h]);
         float* out = state.out + h * head_stride;
-        for (size_t d = 0; d < head_stride; d += lanes) store(out + d, mul(load(out + d), inverse));
+        for (size_t d = 0; d < head_stride; d += lanes)
+            store(out + d, mul(load(out + d), inverse));
     }
 }
 
 float softmax(const float* x, size_t n, float scale, float* y) noexcept {
     Lanes top = splat(x[0]);
-    for (size_t i = 0; i < n; i += lanes) top = larger(load_some(x + i, n - i, x[0]), top);
+    for (size_t i = 0; i < n; i += lanes)
+        top = larger(load_some(x + i, n - i, x[0]), top);
     const Lanes largest = splat(fold_max(top));
     Lanes sums = splat(0.0f);
     for (size_t i = 0; i < n; i += lanes) {
@@ -236,7 +253,8 @@ float softmax(const float* x, size_t n, float scale, float* y) noexcept {
         } else {
             float rest[lanes];
             store(rest, e);
-            for (size_t j = 0; j < n - i; ++j) y[i + j] = rest[j];
+            for (size_t j = 0; j < n - i; ++j)
+                y[i + j] = rest[j];
         }
         sums = add(sums, e);
     }
@@ -244,7 +262,8 @@ float softmax(const float* x, size_t n, float scale, float* y) noexcept {
 }
 
 void exp_all(const float* x, size_t n, float* y) noexcept {
-    for (size_t i = 0; i < n; i += lanes) store(y + i, exp_lanes(load(x + i)));
+    for (size_t i = 0; i < n; i += lanes)
+        store(y + i, exp_lanes(load(x + i)));
 }
 
 void install_float_kernels(Kernels& table) noexcept {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Integer products on ymm registers, written once for the levels that differ in their dot instruction.
+// Integer products on ymm registers, written once for the levels that differ in their dot
+// instruction.
 //
 // A level's unit defines, in its anonymous namespace and before it includes this file, struct Ops:
 //   q8_offset                       what is added to a q8 weight before it is multiplied: 128 or 0
-//   q8_step(sums, w, a)             eight sums of four products; w has q8_offset added (as unsigned)
-//   q4_step(sums, w, a)             the same for nibbles, w in 0..15; at most eight steps before
-//   q4_finish(sums)                 eight int32 sums
-// The method is that of avx512_vnni/products.h with eight rows for sixteen.
+//   q8_step(sums, w, a)             eight sums of four products; w has q8_offset added (as
+//   unsigned) q4_step(sums, w, a)             the same for nibbles, w in 0..15; at most eight steps
+//   before q4_finish(sums)                 eight int32 sums
+// The method is that of avx512_vnni/*_products.h with eight rows for sixteen.
 #pragma once
 
 constexpr size_t half_block = 8;
@@ -23,8 +24,8 @@ __m256i flipped(__m256i w) noexcept {
 /// Sixteen bytes of nibble pairs as 32 nibbles in column order.
 __m256i nibbles(const uint8_t* p) noexcept {
     const __m128i pairs = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
-    const __m256i both = _mm256_inserti128_si256(_mm256_castsi128_si256(pairs),
-                                                 _mm_srli_epi16(pairs, 4), 1);
+    const __m256i both =
+        _mm256_inserti128_si256(_mm256_castsi128_si256(pairs), _mm_srli_epi16(pairs, 4), 1);
     return _mm256_and_si256(both, _mm256_set1_epi8(15));
 }
 
@@ -33,10 +34,10 @@ __m256i fold_rows(const __m256i* s) noexcept {
     __m256i half[2];
     for (int i = 0; i < 2; ++i) {
         const __m256i* v = s + 4 * i;
-        const __m256i a = _mm256_add_epi32(_mm256_unpacklo_epi32(v[0], v[1]),
-                                           _mm256_unpackhi_epi32(v[0], v[1]));
-        const __m256i b = _mm256_add_epi32(_mm256_unpacklo_epi32(v[2], v[3]),
-                                           _mm256_unpackhi_epi32(v[2], v[3]));
+        const __m256i a =
+            _mm256_add_epi32(_mm256_unpacklo_epi32(v[0], v[1]), _mm256_unpackhi_epi32(v[0], v[1]));
+        const __m256i b =
+            _mm256_add_epi32(_mm256_unpacklo_epi32(v[2], v[3]), _mm256_unpackhi_epi32(v[2], v[3]));
         half[i] = _mm256_add_epi32(_mm256_unpacklo_epi64(a, b), _mm256_unpackhi_epi64(a, b));
     }
     return _mm256_add_epi32(_mm256_permute2x128_si256(half[0], half[1], 0x20),
@@ -92,8 +93,8 @@ void q8_token(const int8_t* w, const float* scale, size_t begin, size_t end, siz
 
 /// Scales of groups g..g+count of eight rows, one register per group; count <= 4.
 void load_q4_scales(const float* const* source, size_t g, size_t count, __m256* out) noexcept {
-    const __m128i mask = _mm_cmpgt_epi32(_mm_set1_epi32(static_cast<int>(count)),
-                                         _mm_setr_epi32(0, 1, 2, 3));
+    const __m128i mask =
+        _mm_cmpgt_epi32(_mm_set1_epi32(static_cast<int>(count)), _mm_setr_epi32(0, 1, 2, 3));
     __m256 v[4];
     for (size_t i = 0; i < 4; ++i) { // rows i and 4 + i side by side
         v[i] = _mm256_set_m128(_mm_maskload_ps(source[4 + i] + g, mask),
@@ -163,7 +164,8 @@ void transpose(__m256i* v) noexcept {
     }
 }
 
-/// Panels of eight rows: register (g * 8 + j) of a panel holds columns 32 g + 4 j .. + 3 of each row.
+/// Panels of eight rows: register (g * 8 + j) of a panel holds columns 32 g + 4 j .. + 3 of each
+/// row.
 struct Panels {
     __m256i* bytes[2];
     float* scales[2]; ///< q4: [groups][8]; q8: [8], one scale a row
@@ -178,7 +180,8 @@ void pack_q8(const int8_t* w, size_t row, size_t rows, size_t cols, __m256i* pan
             v[r] = load_bytes(source);
         }
         transpose(v);
-        for (size_t j = 0; j < 8; ++j) _mm256_store_si256(panel + j, flipped(v[j]));
+        for (size_t j = 0; j < 8; ++j)
+            _mm256_store_si256(panel + j, flipped(v[j]));
     }
 }
 
@@ -186,7 +189,8 @@ void pack_q4(const uint8_t* w, const float* scale, size_t row, size_t rows, size
              __m256i* panel, float* scales) noexcept {
     const size_t groups = cols / group;
     const float* source[8];
-    for (size_t r = 0; r < 8; ++r) source[r] = scale + (row + (r < rows ? r : rows - 1)) * groups;
+    for (size_t r = 0; r < 8; ++r)
+        source[r] = scale + (row + (r < rows ? r : rows - 1)) * groups;
     for (size_t g = 0; g < groups; ++g, panel += 8) {
         __m256i v[8];
         for (size_t r = 0; r < 8; ++r) {
@@ -197,7 +201,8 @@ void pack_q4(const uint8_t* w, const float* scale, size_t row, size_t rows, size
             scales[g * 8 + r] = source[r][g];
         }
         transpose(v);
-        for (size_t j = 0; j < 8; ++j) _mm256_store_si256(panel + j, v[j]);
+        for (size_t j = 0; j < 8; ++j)
+            _mm256_store_si256(panel + j, v[j]);
     }
 }
 
@@ -211,12 +216,14 @@ void tile(const Panels& panels, const QuantizedRows& x, size_t token, float* y, 
     const int32_t* xsum = x.sum + token * groups;
     __m256 acc[Blocks][Tokens];
     for (size_t b = 0; b < Blocks; ++b) {
-        for (size_t t = 0; t < Tokens; ++t) acc[b][t] = _mm256_setzero_ps();
+        for (size_t t = 0; t < Tokens; ++t)
+            acc[b][t] = _mm256_setzero_ps();
     }
     for (size_t g = 0; g < groups; ++g) {
         __m256i dot[Blocks][Tokens];
         for (size_t b = 0; b < Blocks; ++b) {
-            for (size_t t = 0; t < Tokens; ++t) dot[b][t] = _mm256_setzero_si256();
+            for (size_t t = 0; t < Tokens; ++t)
+                dot[b][t] = _mm256_setzero_si256();
         }
         for (size_t j = 0; j < 8; ++j) {
             __m256i weights[Blocks];
@@ -238,10 +245,10 @@ void tile(const Panels& panels, const QuantizedRows& x, size_t token, float* y, 
             for (size_t t = 0; t < Tokens; ++t) {
                 const __m256 input_scale = _mm256_set1_ps(xscale[t * groups + g]);
                 const int32_t sum = xsum[t * groups + g];
-                acc[b][t] = Nibbles ? add_group(acc[b][t], Ops::q4_finish(dot[b][t]), 8 * sum,
-                                                _mm256_mul_ps(scales, input_scale))
-                                    : add_group(acc[b][t], dot[b][t], Ops::q8_offset * sum,
-                                                input_scale);
+                acc[b][t] =
+                    Nibbles ? add_group(acc[b][t], Ops::q4_finish(dot[b][t]), 8 * sum,
+                                        _mm256_mul_ps(scales, input_scale))
+                            : add_group(acc[b][t], dot[b][t], Ops::q8_offset * sum, input_scale);
             }
         }
     }
@@ -293,27 +300,29 @@ Panels panels_in(void* scratch, size_t cols) noexcept {
     return panels;
 }
 
-void matmul_q8(const int8_t* w, const float* scale, size_t begin, size_t end, const QuantizedRows& x,
-               const Target& target, void* scratch) noexcept {
+void matmul_q8(const int8_t* w, const float* scale, size_t begin, size_t end,
+               const QuantizedRows& x, const Target& target, void* scratch) noexcept {
     if (x.count == 1) {
         q8_token(w, scale, begin, end, x.cols, x.q, x.scale, x.sum, target.y, target.add);
         return;
     }
     const Panels panels = panels_in(scratch, x.cols);
-    multiply_panels<false>(begin, end, x, target, panels, [&](size_t row, size_t rows, size_t block) {
-        pack_q8(w, row, rows, x.cols, panels.bytes[block]);
-        _mm256_store_ps(panels.scales[block], _mm256_maskload_ps(scale + row, row_mask(rows)));
-    });
+    multiply_panels<false>(
+        begin, end, x, target, panels, [&](size_t row, size_t rows, size_t block) {
+            pack_q8(w, row, rows, x.cols, panels.bytes[block]);
+            _mm256_store_ps(panels.scales[block], _mm256_maskload_ps(scale + row, row_mask(rows)));
+        });
 }
 
-void matmul_q4(const uint8_t* w, const float* scale, size_t begin, size_t end, const QuantizedRows& x,
-               const Target& target, void* scratch) noexcept {
+void matmul_q4(const uint8_t* w, const float* scale, size_t begin, size_t end,
+               const QuantizedRows& x, const Target& target, void* scratch) noexcept {
     if (x.count == 1) {
         q4_token(w, scale, begin, end, x.cols, x.q, x.scale, x.sum, target.y, target.add);
         return;
     }
     const Panels panels = panels_in(scratch, x.cols);
-    multiply_panels<true>(begin, end, x, target, panels, [&](size_t row, size_t rows, size_t block) {
-        pack_q4(w, scale, row, rows, x.cols, panels.bytes[block], panels.scales[block]);
-    });
+    multiply_panels<true>(
+        begin, end, x, target, panels, [&](size_t row, size_t rows, size_t block) {
+            pack_q4(w, scale, row, rows, x.cols, panels.bytes[block], panels.scales[block]);
+        });
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Each kernel at each usable level, one thread: ns, weight bytes per second, multiply-adds per second.
-// The shapes are those of a 126M model: 768 wide, 2048 inside, heads of 64, V 32768.
+// Each kernel at each usable level, one thread: ns, weight bytes per second, multiply-adds per
+// second. The shapes are those of a 126M model: 768 wide, 2048 inside, heads of 64, V 32768.
 #include "kernels/kernels.h"
 #include "tests/kernels/level_under_test.h"
 
@@ -20,7 +20,8 @@ constexpr std::size_t cols = 768, rows = 16384;
 std::vector<std::int8_t> random_bytes(std::size_t n) {
     std::mt19937 engine(1);
     std::vector<std::int8_t> q(n);
-    for (auto& v : q) v = static_cast<std::int8_t>(static_cast<int>(engine() % 255) - 127);
+    for (auto& v : q)
+        v = static_cast<std::int8_t>(static_cast<int>(engine() % 255) - 127);
     return q;
 }
 
@@ -34,8 +35,9 @@ void count(benchmark::State& state, double bytes, double products) {
 struct Inputs {
     explicit Inputs(std::size_t tokens)
         : x(floats(tokens * cols, Fill::random, 2)), q(tokens * cols), scale(tokens * cols / group),
-          sum(tokens * cols / group), y(tokens * rows), scratch(matmul_scratch(cols)),
-          quantized{q.data(), scale.data(), sum.data(), tokens, cols} {
+          sum(tokens * cols / group), y(tokens * rows),
+          scratch(matmul_scratch(cols)), quantized{q.data(), scale.data(), sum.data(), tokens,
+                                                   cols} {
         best().quantize(x.data(), x.size(), q.data(), scale.data(), sum.data());
     }
     std::vector<float> x;
@@ -90,9 +92,11 @@ void attend(benchmark::State& state, const Kernels* k) {
     const auto value = floats(key_block * stride, Fill::random, 6);
     std::vector<float> top(heads), sum(heads), out(heads * stride);
     const AttentionState running{top.data(), sum.data(), out.data()};
-    const AttentionBlock block{q.data(), key.data(), value.data(), heads, key_block, stride, 0.125f};
+    const AttentionBlock block{q.data(),  key.data(), value.data(), heads,
+                               key_block, stride,     0.125f};
     k->attend(block, running, true);
-    for (auto _ : state) k->attend(block, running, false);
+    for (auto _ : state)
+        k->attend(block, running, false);
     count(state, 2.0 * key_block * stride * sizeof(float), 2.0 * heads * key_block * stride);
 }
 
@@ -102,10 +106,17 @@ void rowwise(benchmark::State& state, const Kernels* k) {
     Inputs in(4);
     for (auto _ : state) {
         switch (state.range(0)) {
-        case 0: k->rmsnorm(x.data(), w.data(), 768, 1e-5f, y.data()); break;
-        case 1: k->swiglu(x.data(), w.data(), 2048, y.data()); break;
-        case 2: k->quantize(x.data(), 2048, in.q.data(), in.scale.data(), in.sum.data()); break;
-        default: benchmark::DoNotOptimize(k->softmax(x.data(), 2048, 1.0f, y.data()));
+        case 0:
+            k->rmsnorm(x.data(), w.data(), 768, 1e-5f, y.data());
+            break;
+        case 1:
+            k->swiglu(x.data(), w.data(), 2048, y.data());
+            break;
+        case 2:
+            k->quantize(x.data(), 2048, in.q.data(), in.scale.data(), in.sum.data());
+            break;
+        default:
+            benchmark::DoNotOptimize(k->softmax(x.data(), 2048, 1.0f, y.data()));
         }
         benchmark::ClobberMemory();
     }
@@ -120,7 +131,8 @@ int main(int argc, char** argv) {
             return benchmark::RegisterBenchmark((level + "/" + name).c_str(), function, k);
         };
         const bool slow = level == "ref";
-        for (const auto& [name, function] : {std::pair{"q8", &q8}, std::pair{"q4", &q4}, std::pair{"f32", &f32}}) {
+        for (const auto& [name, function] :
+             {std::pair{"q8", &q8}, std::pair{"q4", &q4}, std::pair{"f32", &f32}}) {
             auto* registered = add(name, function)->Arg(1)->Unit(benchmark::kMicrosecond);
             if (!slow) registered->Arg(7)->Arg(64)->Arg(256);
         }

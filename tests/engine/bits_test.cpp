@@ -19,13 +19,14 @@ BOOST_AUTO_TEST_CASE(do_not_depend_on_level_threads_or_batches) {
         const auto want = all_logits(model, "ref", 1, ids.size(), ids);
         for (const std::string& level : kernels::usable_levels()) {
             for (const unsigned threads : {1U, 2U, 4U}) {
-                for (const std::size_t batch : {std::size_t{1}, std::size_t{7}, std::size_t{64}, ids.size()}) {
+                for (const std::size_t batch :
+                     {std::size_t{1}, std::size_t{7}, std::size_t{64}, ids.size()}) {
                     if (level == "ref" && batch != 7) continue;
                     const auto got = all_logits(model, level, threads, batch, ids);
                     BOOST_TEST((want.size() == got.size() &&
                                 std::memcmp(want.data(), got.data(), want.size() * 4) == 0),
-                               codec(type).name << " " << level << " threads " << threads << " batch "
-                                                << batch);
+                               codec(type).name << " " << level << " threads " << threads
+                                                << " batch " << batch);
                 }
             }
         }

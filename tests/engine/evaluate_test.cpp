@@ -39,7 +39,8 @@ BOOST_AUTO_TEST_CASE(a_uniform_model_has_the_vocabulary_as_perplexity) {
     const ModelConfig config = odd_config();
     const std::string path = write_random_checkpoint(folder / "uniform.ckpt", config, 3);
     auto bytes = read_bytes(path);
-    std::fill(bytes.end() - static_cast<std::ptrdiff_t>(config.width * 4), bytes.end(), std::byte{0});
+    std::fill(bytes.end() - static_cast<std::ptrdiff_t>(config.width * 4), bytes.end(),
+              std::byte{0});
     write_bytes(path, bytes);
     const Evaluation got = score(must(Model::open(path)), nullptr, some_tokens(200, config.vocab));
     BOOST_TEST(std::fabs(got.perplexity - 333) < 0.001);

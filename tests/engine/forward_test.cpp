@@ -33,7 +33,8 @@ BOOST_AUTO_TEST_CASE(f32_agrees_with_double) {
     }
 }
 
-/// q8 loses little against the double model of its own (decoded) weights: only the activations' rounding.
+/// q8 loses little against the double model of its own (decoded) weights: only the activations'
+/// rounding.
 BOOST_AUTO_TEST_CASE(quantised_products_are_near_the_double_model_of_the_same_weights) {
     const TempFolder folder;
     for (const WeightType type : {WeightType::q8, WeightType::q4}) {

@@ -23,8 +23,8 @@ inline void must(Result<void> result) {
     if (!result) throw std::runtime_error(result.error().message);
 }
 
-/// Shapes that leave remainders everywhere: heads of 24, 3 heads to a key/value head, a vocabulary and a
-/// feed-forward width that no tile divides, a context longer than one key block.
+/// Shapes that leave remainders everywhere: heads of 24, 3 heads to a key/value head, a vocabulary
+/// and a feed-forward width that no tile divides, a context longer than one key block.
 inline ModelConfig odd_config() {
     ModelConfig c;
     c.layers = 2;
@@ -51,7 +51,8 @@ inline Model random_model(const TempFolder& folder, const ModelConfig& config, W
 
 inline std::vector<TokenId> some_tokens(std::size_t count, std::uint64_t vocab) {
     std::vector<TokenId> ids;
-    for (std::size_t i = 0; i < count; ++i) ids.push_back(static_cast<TokenId>((i * 37 + 11) % vocab));
+    for (std::size_t i = 0; i < count; ++i)
+        ids.push_back(static_cast<TokenId>((i * 37 + 11) % vocab));
     return ids;
 }
 

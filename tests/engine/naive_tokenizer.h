@@ -73,7 +73,8 @@ inline std::vector<std::string> naive_chunks(std::string_view text) {
     };
     const auto run = [&](std::size_t i, const auto& is) {
         std::size_t count = 0;
-        while (is(i + count)) ++count;
+        while (is(i + count))
+            ++count;
         return count;
     };
     const auto lower = [&](std::size_t i) -> char32_t {
@@ -111,7 +112,8 @@ inline std::vector<std::string> naive_chunks(std::string_view text) {
     std::vector<std::string> chunks;
     for (std::size_t i = 0; i < n;) {
         std::string chunk;
-        for (std::size_t end = i + length_at(i); i < end; ++i) chunk += all[i].bytes;
+        for (std::size_t end = i + length_at(i); i < end; ++i)
+            chunk += all[i].bytes;
         chunks.push_back(chunk);
     }
     return chunks;
@@ -120,7 +122,8 @@ inline std::vector<std::string> naive_chunks(std::string_view text) {
 /// In the chunk, the lowest-numbered merge present, everywhere, left to right, until none is.
 inline std::vector<TokenId> naive_merge(const TokenizerFile& file, std::string_view chunk) {
     std::vector<TokenId> ids;
-    for (const char c : chunk) ids.push_back(static_cast<unsigned char>(c));
+    for (const char c : chunk)
+        ids.push_back(static_cast<unsigned char>(c));
     for (bool found = true; found;) {
         found = false;
         for (std::size_t m = 0; m < file.merges.size() && !found; ++m) {
@@ -191,7 +194,8 @@ inline std::string nasty_text(std::mt19937_64& random, std::size_t pieces) {
                                                       "\xF5\x80\x80\x80",
                                                       std::string(1, '\0')};
     std::string text;
-    for (std::size_t i = 0; i < pieces; ++i) text += alphabet[random() % alphabet.size()];
+    for (std::size_t i = 0; i < pieces; ++i)
+        text += alphabet[random() % alphabet.size()];
     return text;
 }
 

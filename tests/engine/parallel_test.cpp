@@ -17,15 +17,19 @@ BOOST_AUTO_TEST_CASE(ranges_cover_everything_once) {
             std::vector<std::atomic<int>> seen(n), busy(threads);
             std::atomic<int> faults{0};
             parallel.enter([&] {
-                parallel.for_ranges(n, 16, [&](std::size_t begin, std::size_t end, unsigned worker) {
-                    if (begin % 16 != 0 || end > n || worker >= threads) ++faults;
-                    if (busy[worker]++ != 0) ++faults;
-                    for (std::size_t i = begin; i < end; ++i) ++seen[i];
-                    --busy[worker];
-                });
+                parallel.for_ranges(n, 16,
+                                    [&](std::size_t begin, std::size_t end, unsigned worker) {
+                                        if (begin % 16 != 0 || end > n || worker >= threads)
+                                            ++faults;
+                                        if (busy[worker]++ != 0) ++faults;
+                                        for (std::size_t i = begin; i < end; ++i)
+                                            ++seen[i];
+                                        --busy[worker];
+                                    });
             });
             BOOST_TEST(faults == 0);
-            for (const auto& count : seen) BOOST_TEST(count == 1);
+            for (const auto& count : seen)
+                BOOST_TEST(count == 1);
         }
     }
 }

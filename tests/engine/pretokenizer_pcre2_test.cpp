@@ -92,9 +92,12 @@ BOOST_AUTO_TEST_CASE(all_text_is_cut_as_the_pattern_with_our_letters_does) {
         std::string text;
         for (std::size_t n = 1 + random() % 20; n > 0; --n) {
             const std::uint64_t kind = random() % 8;
-            if (kind < 5) text += ascii[random() % ascii.size()];
-            else if (kind < 7) text += naive_utf8(borders[random() % std::size(borders)]);
-            else text += naive_utf8(static_cast<char32_t>(0x10000 + random() % 0x100000));
+            if (kind < 5)
+                text += ascii[random() % ascii.size()];
+            else if (kind < 7)
+                text += naive_utf8(borders[random() % std::size(borders)]);
+            else
+                text += naive_utf8(static_cast<char32_t>(0x10000 + random() % 0x100000));
         }
         BOOST_REQUIRE(ours(text) == matcher.chunks(text));
     }

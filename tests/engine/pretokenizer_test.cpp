@@ -90,7 +90,8 @@ BOOST_AUTO_TEST_CASE(random_text_is_cut_as_the_rule_says) {
     }
     for (int i = 0; i < 20000; ++i) { // any bytes
         std::string text(1 + random() % 24, '\0');
-        for (char& c : text) c = static_cast<char>(random());
+        for (char& c : text)
+            c = static_cast<char>(random());
         BOOST_REQUIRE(chunks(text) == naive_chunks(text));
     }
 }
@@ -109,8 +110,10 @@ BOOST_AUTO_TEST_CASE(long_runs_take_linear_time) {
     BOOST_TEST(count(std::string(n, ' ') + "1") == 3U);
     BOOST_TEST(count("\n" + std::string(n, ' ') + "x") == 3U);
     std::string contractions, blanks;
-    for (std::size_t i = 0; i < n; ++i) contractions += "'s";
-    for (std::size_t i = 0; i < n; ++i) blanks += " \t1";
+    for (std::size_t i = 0; i < n; ++i)
+        contractions += "'s";
+    for (std::size_t i = 0; i < n; ++i)
+        blanks += " \t1";
     BOOST_TEST(count(contractions) == n);
     BOOST_TEST(count(blanks) == 3 * n);
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;

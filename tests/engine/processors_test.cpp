@@ -12,7 +12,9 @@
 using namespace mnm;
 
 #ifdef _WIN32
-BOOST_AUTO_TEST_CASE(this_system_has_a_processor) { BOOST_TEST(usable_processors().count >= 1U); }
+BOOST_AUTO_TEST_CASE(this_system_has_a_processor) {
+    BOOST_TEST(usable_processors().count >= 1U);
+}
 #else
 
 namespace {
@@ -53,7 +55,8 @@ class System {
 /// 8 fast cores and 12 slow ones, one thread each.
 void eight_fast_twelve_slow(System& system) {
     system.allow("0-19");
-    for (unsigned cpu = 0; cpu < 20; ++cpu) system.write_core(cpu, cpu, std::to_string(cpu));
+    for (unsigned cpu = 0; cpu < 20; ++cpu)
+        system.write_core(cpu, cpu, std::to_string(cpu));
 }
 
 void check(const System& system, unsigned count, const std::string& reason) {
@@ -98,7 +101,8 @@ BOOST_AUTO_TEST_CASE(threads_of_a_core_count_once) {
 BOOST_AUTO_TEST_CASE(core_numbers_do_where_siblings_are_not_told) {
     System system;
     system.allow("0-3");
-    for (unsigned cpu = 0; cpu < 4; ++cpu) system.write_core(cpu, cpu / 2, "");
+    for (unsigned cpu = 0; cpu < 4; ++cpu)
+        system.write_core(cpu, cpu / 2, "");
     check(system, 2, "physical cores");
     system.write_cpu(3, "topology/physical_package_id", "1"); // core 1 of another package
     check(system, 3, "physical cores");

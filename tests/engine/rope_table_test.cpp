@@ -15,7 +15,8 @@ BOOST_AUTO_TEST_CASE(sine_and_cosine_are_those_of_libm) {
     double worst = 0;
     for (double angle = 0; angle < 1e6; angle = angle * 1.0007 + 0.0011) {
         const SinCos got = portable_sincos(angle);
-        worst = std::max({worst, std::fabs(got.sin - std::sin(angle)), std::fabs(got.cos - std::cos(angle))});
+        worst = std::max(
+            {worst, std::fabs(got.sin - std::sin(angle)), std::fabs(got.cos - std::cos(angle))});
     }
     BOOST_TEST(worst < 1e-14);
 }
@@ -39,7 +40,8 @@ BOOST_AUTO_TEST_CASE(rows_grow_and_stay) {
     BOOST_TEST(table.row(2)[2] == before);
     for (std::size_t position = 0; position < 100; ++position) {
         for (std::size_t i = 0; i < 3; ++i) {
-            const double angle = static_cast<double>(position) * std::pow(10000.0, -2.0 * static_cast<double>(i) / 6);
+            const double angle = static_cast<double>(position) *
+                                 std::pow(10000.0, -2.0 * static_cast<double>(i) / 6);
             BOOST_TEST(table.row(position)[2 * i] == static_cast<float>(std::cos(angle)));
             BOOST_TEST(table.row(position)[2 * i + 1] == static_cast<float>(std::sin(angle)));
         }

@@ -39,7 +39,8 @@ std::map<TokenId, double> distribution(const std::vector<float>& logits, const S
         kept[id] = -minus_p;
         mass -= minus_p;
     }
-    for (auto& [id, p] : kept) p /= mass;
+    for (auto& [id, p] : kept)
+        p /= mass;
     return kept;
 }
 
@@ -48,7 +49,8 @@ void check_draws(const std::vector<float>& logits, SamplerOptions options, int d
     options.seed = 99;
     Sampler sampler(options, reference_kernels());
     std::map<TokenId, int> counts;
-    for (int i = 0; i < draws; ++i) ++counts[sampler.sample(logits)];
+    for (int i = 0; i < draws; ++i)
+        ++counts[sampler.sample(logits)];
     double chi_square = 0;
     double cells = 0;
     double share = 0;
@@ -120,7 +122,8 @@ BOOST_AUTO_TEST_CASE(draws_follow_the_definition) {
     for (const std::size_t vocab : {1U, 7U, 100U, 2048U, 5000U}) {
         for (const double temperature : {0.3, 1.0, 3.0}) {
             std::vector<float> logits(vocab);
-            for (float& x : logits) x = static_cast<float>(random() % 1000) / 100.0F;
+            for (float& x : logits)
+                x = static_cast<float>(random() % 1000) / 100.0F;
             for (const std::uint32_t top_k : {0U, 1U, 5U, 64U}) {
                 for (const double top_p : {0.05, 0.9, 1.0}) {
                     BOOST_TEST_CONTEXT("vocab " << vocab << " temperature " << temperature
@@ -142,7 +145,8 @@ BOOST_AUTO_TEST_CASE(ties_go_to_the_lower_id) {
     std::mt19937_64 random(2);
     for (int round = 0; round < 20; ++round) {
         std::vector<float> logits(200 + random() % 2000);
-        for (float& x : logits) x = static_cast<float>(random() % 4) / 8.0F;
+        for (float& x : logits)
+            x = static_cast<float>(random() % 4) / 8.0F;
         SamplerOptions options;
         options.temperature = 1;
         options.top_p = 1;
@@ -182,12 +186,14 @@ BOOST_AUTO_TEST_CASE(options_out_of_range_have_a_meaning) {
     SamplerOptions options;
     options.top_p = 0; // the most likely alone
     Sampler sampler(options, reference_kernels());
-    for (int i = 0; i < 50; ++i) BOOST_TEST(sampler.sample(std::vector<float>{1, 1.01F, 1}) == 1U);
+    for (int i = 0; i < 50; ++i)
+        BOOST_TEST(sampler.sample(std::vector<float>{1, 1.01F, 1}) == 1U);
     sampler.options().top_p = std::nan(""); // off
     sampler.options().top_k = 4'000'000'000U;
     sampler.options().temperature = std::numeric_limits<double>::infinity(); // all alike
     bool seen[3] = {};
-    for (int i = 0; i < 200; ++i) seen[sampler.sample(std::vector<float>{1, 50, 9})] = true;
+    for (int i = 0; i < 200; ++i)
+        seen[sampler.sample(std::vector<float>{1, 50, 9})] = true;
     BOOST_TEST((seen[0] && seen[1] && seen[2]));
 }
 

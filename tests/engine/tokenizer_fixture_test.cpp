@@ -27,7 +27,9 @@ Tokenizer load() {
     return Tokenizer(*std::move(file));
 }
 
-nlohmann::json reference() { return nlohmann::json::parse(read(tests::tales("reference.json"))); }
+nlohmann::json reference() {
+    return nlohmann::json::parse(read(tests::tales("reference.json")));
+}
 
 } // namespace
 
@@ -81,8 +83,10 @@ BOOST_AUTO_TEST_CASE(held_out_documents_encode_to_the_trainer_s_ids) {
     for (std::size_t at = 64; at + 2 <= stream.size(); at += 2) {
         std::uint16_t id = 0;
         std::memcpy(&id, stream.data() + at, 2);
-        if (tokenizer.is_special(id)) compare();
-        else document.push_back(id);
+        if (tokenizer.is_special(id))
+            compare();
+        else
+            document.push_back(id);
     }
     compare();
     BOOST_TEST(compared > 9000U);

@@ -88,7 +88,8 @@ BOOST_AUTO_TEST_CASE(text_never_becomes_a_special_token) {
     const Tokenizer tokenizer(file_of({{'<', '|'}, {'|', '>'}, {'e', 'n'}, {258, 'd'}}));
     for (const std::string text : {"<|end|>", "<|bos|><|user|>hi<|end|><|assistant|>"}) {
         const Ids ids = tokenizer.encode(text);
-        for (const TokenId id : ids) BOOST_TEST(!tokenizer.is_special(id));
+        for (const TokenId id : ids)
+            BOOST_TEST(!tokenizer.is_special(id));
         BOOST_TEST(tokenizer.decode(ids) == text);
     }
 }
@@ -113,14 +114,16 @@ BOOST_AUTO_TEST_CASE(random_text_gets_the_ids_the_rule_gives) {
 BOOST_AUTO_TEST_CASE(chunks_of_any_length_get_the_ids_the_rule_gives) {
     std::mt19937_64 random(5);
     std::string sample;
-    for (int i = 0; i < 600; ++i) sample += "aab"[random() % 3];
+    for (int i = 0; i < 600; ++i)
+        sample += "aab"[random() % 3];
     const TokenizerFile file = random_tokenizer(random, sample, 60);
     BOOST_REQUIRE(file.merges.size() > 30);
     const Tokenizer tokenizer(file);
     for (std::size_t length = 1; length <= 200; ++length) {
         for (int i = 0; i < 4; ++i) {
             std::string chunk;
-            while (chunk.size() < length) chunk += "aabc"[random() % 4];
+            while (chunk.size() < length)
+                chunk += "aabc"[random() % 4];
             BOOST_REQUIRE(tokenizer.encode(chunk) == naive_merge(file, chunk));
             BOOST_REQUIRE(tokenizer.encode(chunk + std::string(20, '\n')).size() ==
                           naive_merge(file, chunk).size() + 20);
@@ -134,7 +137,8 @@ BOOST_AUTO_TEST_CASE(chunks_that_share_a_place_in_the_cache_stay_apart) {
     std::vector<std::string> words;
     for (int i = 0; i < 30000; ++i) {
         std::string word = " ";
-        for (std::size_t n = 1 + random() % 12; n > 0; --n) word += "abcd"[random() % 4];
+        for (std::size_t n = 1 + random() % 12; n > 0; --n)
+            word += "abcd"[random() % 4];
         words.push_back(word);
     }
     const TokenizerFile file = random_tokenizer(random, words[0] + words[1] + words[2], 20);
@@ -160,17 +164,21 @@ BOOST_AUTO_TEST_CASE(threads_may_encode_at_once) {
     std::vector<std::thread> threads;
     for (Ids& ids : found) {
         threads.emplace_back([&] {
-            for (int i = 0; i < 5; ++i) ids = tokenizer.encode(text);
+            for (int i = 0; i < 5; ++i)
+                ids = tokenizer.encode(text);
         });
     }
-    for (std::thread& thread : threads) thread.join();
-    for (const Ids& ids : found) BOOST_TEST(bool(ids == expected));
+    for (std::thread& thread : threads)
+        thread.join();
+    for (const Ids& ids : found)
+        BOOST_TEST(bool(ids == expected));
 }
 
 BOOST_AUTO_TEST_CASE(any_bytes_come_back) {
     std::mt19937_64 random(8);
     std::string bytes(300'000, '\0');
-    for (char& c : bytes) c = static_cast<char>(random());
+    for (char& c : bytes)
+        c = static_cast<char>(random());
     const Tokenizer tokenizer(random_tokenizer(random, bytes.substr(0, 500), 200));
     BOOST_TEST(bool(tokenizer.decode(tokenizer.encode(bytes)) == bytes));
 }

@@ -21,7 +21,8 @@ nlohmann::json trainer() {
     return nlohmann::json::parse(in);
 }
 
-Evaluation score(const std::string& model_path, const std::string& data, const Model* reference = nullptr) {
+Evaluation score(const std::string& model_path, const std::string& data,
+                 const Model* reference = nullptr) {
     const Model model = must(Model::open(model_path));
     const auto rows = must(evaluation_rows(must(TokenStream::open(data)), model.config(), 0, {}));
     Parallel parallel(2);
@@ -69,7 +70,8 @@ BOOST_AUTO_TEST_CASE(greedy_replies_are_the_trainers) {
     const Model model = must(Model::open(tales("chat.ckpt")));
     Parallel parallel(2);
     Session session = must(Session::create(model, kernels::best(), parallel));
-    for (const auto& prompt : trainer()["greedy"]) {
+    const nlohmann::json figures = trainer();
+    for (const auto& prompt : figures["greedy"]) {
         session.rewind(0);
         const auto ids = prompt["ids"].get<std::vector<TokenId>>();
         auto logits = must(session.forward(ids));
@@ -80,7 +82,8 @@ BOOST_AUTO_TEST_CASE(greedy_replies_are_the_trainers) {
         std::vector<TokenId> reply;
         const auto want = prompt["reply_ids"].get<std::vector<TokenId>>();
         while (reply.size() < want.size()) {
-            reply.push_back(static_cast<TokenId>(kernels::best().argmax(logits.data(), logits.size())));
+            reply.push_back(
+                static_cast<TokenId>(kernels::best().argmax(logits.data(), logits.size())));
             logits = must(session.forward(std::span(&reply.back(), 1)));
         }
         BOOST_TEST(reply == want, boost::test_tools::per_element());

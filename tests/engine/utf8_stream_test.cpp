@@ -39,7 +39,8 @@ bool valid(std::string_view text) {
         for (const Row& row : rows) {
             if (!in(text, 0, row.lead_low, row.lead_high)) continue;
             bool good = row.length == 1 || in(text, 1, row.low, row.high);
-            for (std::size_t i = 2; i < row.length; ++i) good = good && in(text, i, 0x80, 0xBF);
+            for (std::size_t i = 2; i < row.length; ++i)
+                good = good && in(text, i, 0x80, 0xBF);
             if (good) length = row.length;
         }
         if (length == 0) return false;

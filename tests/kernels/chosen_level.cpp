@@ -12,7 +12,9 @@
 
 namespace mnm::tests {
 
-const kernels::Kernels& reference() { return *kernels::find("ref"); }
+const kernels::Kernels& reference() {
+    return *kernels::find("ref");
+}
 const kernels::Kernels& level_under_test() {
     return *kernels::find(environment("MNM_KERNEL", kernels::best().level));
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Float kernels of every level against the reference, bit for bit, and the reference against double.
+// Float kernels of every level against the reference, bit for bit, and the reference against
+// double.
 #include "tests/kernels/level_under_test.h"
 
 #include <boost/test/unit_test.hpp>
@@ -67,7 +68,8 @@ BOOST_AUTO_TEST_CASE(a_group_too_small_to_scale_becomes_zeros) {
     for (const float tiny : {0.0f, 1e-45f, 1e-38f}) {
         const Quantized out = quantized(level_under_test(), std::vector<float>(group, tiny));
         BOOST_TEST(out.scale[0] == 0.0f);
-        for (const std::int8_t q : out.q) BOOST_TEST(q == 0);
+        for (const std::int8_t q : out.q)
+            BOOST_TEST(q == 0);
     }
     const Quantized small = quantized(level_under_test(), std::vector<float>(group, 1e-30f));
     BOOST_TEST(small.scale[0] > 0.0f);
@@ -77,11 +79,14 @@ BOOST_AUTO_TEST_CASE(a_group_too_small_to_scale_becomes_zeros) {
 /// The bound of the specification: 3e-7 relative to libm over [-87, 88].
 BOOST_AUTO_TEST_CASE(exp_is_accurate_and_has_the_reference_bits) {
     std::vector<float> x;
-    for (double v = -87; v <= 88; v += 0.000371) x.push_back(static_cast<float>(v));
-    for (const float v : {-1e30f, -100.0f, -87.34f, -87.33f, -0.0f, 0.0f, 1e-40f, 88.0f, 88.5f, 1e30f}) {
+    for (double v = -87; v <= 88; v += 0.000371)
+        x.push_back(static_cast<float>(v));
+    for (const float v :
+         {-1e30f, -100.0f, -87.34f, -87.33f, -0.0f, 0.0f, 1e-40f, 88.0f, 88.5f, 1e30f}) {
         x.push_back(v);
     }
-    while (x.size() % lanes != 0) x.push_back(1.0f);
+    while (x.size() % lanes != 0)
+        x.push_back(1.0f);
     std::vector<float> want(x.size()), got(x.size());
     reference().exp(x.data(), x.size(), want.data());
     level_under_test().exp(x.data(), x.size(), got.data());
@@ -129,7 +134,8 @@ BOOST_AUTO_TEST_CASE(rmsnorm_and_swiglu_are_what_they_claim) {
     const auto x = floats(n, Fill::random, 51), w = floats(n, Fill::random, 52);
     std::vector<float> y(n);
     double squares = 0;
-    for (const float v : x) squares += double{v} * v;
+    for (const float v : x)
+        squares += double{v} * v;
     level_under_test().rmsnorm(x.data(), w.data(), n, 1e-5f, y.data());
     for (std::size_t i = 0; i < n; ++i) {
         const double want = x[i] / std::sqrt(squares / n + 1e-5) * w[i];
@@ -188,12 +194,14 @@ BOOST_AUTO_TEST_CASE(attention_has_the_reference_bits_and_is_a_softmax) {
                 double sum = 0;
                 for (std::size_t j = 0; j < keys; ++j) {
                     double s = 0;
-                    for (std::size_t d = 0; d < stride; ++d) s += double{q[d]} * k[j * stride + d];
+                    for (std::size_t d = 0; d < stride; ++d)
+                        s += double{q[d]} * k[j * stride + d];
                     sum += p[j] = std::exp(s * scale);
                 }
                 for (std::size_t d = 0; d < stride; ++d) {
                     double value = 0;
-                    for (std::size_t j = 0; j < keys; ++j) value += p[j] / sum * v[j * stride + d];
+                    for (std::size_t j = 0; j < keys; ++j)
+                        value += p[j] / sum * v[j * stride + d];
                     BOOST_TEST(std::fabs(got[d] - value) <= 1e-5);
                 }
             }

@@ -21,12 +21,13 @@ class Guarded {
   public:
     explicit Guarded(std::size_t count) : count_(count) {
         const std::size_t bytes = count * sizeof(T) + guard;
-        data_ = static_cast<std::byte*>(::operator new(bytes, std::align_val_t{64}));
-        for (std::size_t i = 0; i < bytes; ++i) data_[i] = fill;
+        data_ = static_cast<std::byte*>(::operator new (bytes, std::align_val_t{64}));
+        for (std::size_t i = 0; i < bytes; ++i)
+            data_[i] = fill;
     }
     Guarded(const Guarded&) = delete;
     Guarded& operator=(const Guarded&) = delete;
-    ~Guarded() { ::operator delete(data_, std::align_val_t{64}); }
+    ~Guarded() { ::operator delete (data_, std::align_val_t{64}); }
     T* data() { return reinterpret_cast<T*>(data_); }
     bool intact() const {
         for (std::size_t i = 0; i < guard; ++i) {

@@ -49,8 +49,10 @@ struct Inputs {
     Inputs(const Problem& p, Bytes fill, std::uint32_t seed)
         : q(bytes(p.tokens * p.cols, fill, -127, seed)),
           scale(floats(p.tokens * p.cols / group, Fill::random, seed + 1)),
-          sum(p.tokens * p.cols / group), rows{q.data(), scale.data(), sum.data(), p.tokens, p.cols} {
-        for (std::size_t i = 0; i < q.size(); ++i) sum[i / group] += q[i];
+          sum(p.tokens * p.cols / group), rows{q.data(), scale.data(), sum.data(), p.tokens,
+                                               p.cols} {
+        for (std::size_t i = 0; i < q.size(); ++i)
+            sum[i / group] += q[i];
     }
     std::vector<std::int8_t> q;
     std::vector<float> scale;
@@ -59,7 +61,9 @@ struct Inputs {
 };
 
 /// Room enough for any level: see matmul_scratch, which the emulated level does not link.
-std::size_t scratch_floats(std::size_t cols) { return 32 * cols + 4096; }
+std::size_t scratch_floats(std::size_t cols) {
+    return 32 * cols + 4096;
+}
 
 /// Runs both levels into targets with a gap after each token's rows, and compares all of it.
 template <class Run>
@@ -83,8 +87,10 @@ std::vector<Problem> problems() {
             list.push_back({rows, 32 * (1 + (rows + tokens) % 7), tokens, 0, rows % 2 == 0});
         }
     }
-    for (std::size_t groups = 1; groups <= 9; ++groups) list.push_back({48, 32 * groups, 1, 16, false});
-    for (std::size_t groups = 1; groups <= 9; ++groups) list.push_back({64, 32 * groups, 65, 32, true});
+    for (std::size_t groups = 1; groups <= 9; ++groups)
+        list.push_back({48, 32 * groups, 1, 16, false});
+    for (std::size_t groups = 1; groups <= 9; ++groups)
+        list.push_back({64, 32 * groups, 65, 32, true});
     list.push_back({40, 2048, 3, 16, false});
     return list;
 }
@@ -100,9 +106,9 @@ void check_q8(const Problem& p, Bytes weights, Bytes inputs, std::uint32_t seed)
 
 void check_q4(const Problem& p, Bytes weights, Bytes inputs, std::uint32_t seed) {
     auto nibbles = bytes(p.rows * p.cols / 2, weights, -128, seed);
-    if (weights == Bytes::low) std::memset(nibbles.data(), 0, nibbles.size());          // all -8
-    if (weights == Bytes::high) std::memset(nibbles.data(), 0xFF, nibbles.size());      // all 7
-    if (weights == Bytes::zero) std::memset(nibbles.data(), 0x88, nibbles.size());      // all 0
+    if (weights == Bytes::low) std::memset(nibbles.data(), 0, nibbles.size());     // all -8
+    if (weights == Bytes::high) std::memset(nibbles.data(), 0xFF, nibbles.size()); // all 7
+    if (weights == Bytes::zero) std::memset(nibbles.data(), 0x88, nibbles.size()); // all 0
     const auto scale = floats(p.rows * p.cols / group, Fill::random, seed + 2);
     const Inputs x(p, inputs, seed + 3);
     same_bits(p, [&](const mnm::kernels::Kernels& k, const Target& target, void* scratch) {
@@ -117,12 +123,14 @@ BOOST_AUTO_TEST_SUITE(products)
 
 BOOST_AUTO_TEST_CASE(q8_in_every_remainder) {
     std::uint32_t seed = 1;
-    for (const Problem& p : problems()) check_q8(p, Bytes::random, Bytes::random, seed++);
+    for (const Problem& p : problems())
+        check_q8(p, Bytes::random, Bytes::random, seed++);
 }
 
 BOOST_AUTO_TEST_CASE(q4_in_every_remainder) {
     std::uint32_t seed = 1001;
-    for (const Problem& p : problems()) check_q4(p, Bytes::random, Bytes::random, seed++);
+    for (const Problem& p : problems())
+        check_q4(p, Bytes::random, Bytes::random, seed++);
 }
 
 BOOST_AUTO_TEST_CASE(integer_extremes) {
@@ -144,7 +152,8 @@ BOOST_AUTO_TEST_CASE(f32_in_every_remainder_and_fill) {
             const auto w = floats(p.rows * p.cols, fill, 7);
             const auto x = floats(p.tokens * p.cols, Fill::random, 8);
             same_bits(p, [&](const mnm::kernels::Kernels& k, const Target& target, void* scratch) {
-                k.matmul_f32(w.data(), p.begin, p.rows, {x.data(), p.tokens, p.cols}, target, scratch);
+                k.matmul_f32(w.data(), p.begin, p.rows, {x.data(), p.tokens, p.cols}, target,
+                             scratch);
             });
         }
     }
@@ -158,8 +167,8 @@ BOOST_AUTO_TEST_CASE(q8_is_the_product_it_claims_to_be) {
     const Inputs x(p, Bytes::random, 13);
     std::vector<float> y(p.rows * p.tokens);
     Guarded<float> scratch(scratch_floats(p.cols));
-    level_under_test().matmul_q8(w.data(), scale.data(), 0, p.rows, x.rows, {y.data(), p.rows, false},
-                                 scratch.data());
+    level_under_test().matmul_q8(w.data(), scale.data(), 0, p.rows, x.rows,
+                                 {y.data(), p.rows, false}, scratch.data());
     for (std::size_t t = 0; t < p.tokens; ++t) {
         for (std::size_t r = 0; r < p.rows; ++r) {
             double want = 0, magnitude = 0;
@@ -188,8 +197,8 @@ BOOST_AUTO_TEST_CASE(q4_is_the_product_it_claims_to_be) {
             double want = 0, magnitude = 0;
             for (std::size_t i = 0; i < p.cols; ++i) {
                 const std::size_t in_group = i % group;
-                const auto pair = static_cast<std::uint8_t>(
-                    w[r * p.cols / 2 + i / group * 16 + in_group % 16]);
+                const auto pair =
+                    static_cast<std::uint8_t>(w[r * p.cols / 2 + i / group * 16 + in_group % 16]);
                 const int q = (in_group < 16 ? pair % 16 : pair / 16) - 8;
                 const double term = double{scale[r * p.cols / group + i / group]} * q *
                                     x.q[t * p.cols + i] * x.scale[(t * p.cols + i) / group];
