@@ -30,17 +30,22 @@ class UnfinishedNames {
         if (slot >= 0) delete[] slots_[slot].exchange(nullptr);
     }
 
-    /// Never frees: this runs in a signal handler.
+    /// Frees nothing, for this runs in a signal handler; what it took stays within reach.
     template <class Unlink>
     void drain(Unlink unlink) noexcept {
-        for (std::atomic<Char*>& slot : slots_)
-            if (const Char* held = slot.exchange(nullptr); held != nullptr) unlink(held);
+        for (std::size_t i = 0; i < size; ++i) {
+            Char* held = slots_[i].exchange(nullptr);
+            if (held == nullptr) continue;
+            unlink(held);
+            drained_[i] = held;
+        }
     }
 
   private:
     static_assert(std::atomic<Char*>::is_always_lock_free);
     static constexpr std::size_t size = 64;
     std::atomic<Char*> slots_[size]{};
+    Char* drained_[size]{};
 };
 
 } // namespace mnm

@@ -108,11 +108,11 @@ ModelFile random_source(const TempFolder& folder, const ModelConfig& config = sm
 
 GgufFile exported(const TempFolder& folder, const ModelFile& source, const char* type) {
     const auto plan = gguf_plan(source, *find_codec(type), {"tales", "qwen2"});
-    BOOST_REQUIRE_MESSAGE(plan, plan.error().message);
+    BOOST_REQUIRE_MESSAGE(plan, why(plan));
     const Result<void> written = write_model(folder / "m.gguf", "gguf", source, *plan);
-    BOOST_REQUIRE_MESSAGE(written, written.error().message);
+    BOOST_REQUIRE_MESSAGE(written, why(written));
     auto file = read(folder / "m.gguf");
-    BOOST_REQUIRE_MESSAGE(file, file.error().message);
+    BOOST_REQUIRE_MESSAGE(file, why(file));
     return std::move(*file);
 }
 
@@ -290,7 +290,7 @@ BOOST_AUTO_TEST_CASE(a_wide_head_dim_and_an_untied_head) {
     ModelFile source = random_source(folder);
     source.details.config = config;
     const auto plan = gguf_plan(source, *find_codec("q8_0"), {"x"});
-    BOOST_REQUIRE_MESSAGE(plan, plan.error().message);
+    BOOST_REQUIRE_MESSAGE(plan, why(plan));
     auto out = AtomicFile::create(folder / "wide.gguf");
     const Result<void> written =
         find_format("gguf")->write(*out, *plan,
@@ -299,10 +299,10 @@ BOOST_AUTO_TEST_CASE(a_wide_head_dim_and_an_untied_head) {
                                        BOOST_REQUIRE(scales == nullptr);
                                        return {};
                                    });
-    BOOST_REQUIRE_MESSAGE(written, written.error().message);
+    BOOST_REQUIRE_MESSAGE(written, why(written));
     BOOST_REQUIRE(out->commit());
     const auto file = read(folder / "wide.gguf");
-    BOOST_REQUIRE_MESSAGE(file, file.error().message);
+    BOOST_REQUIRE_MESSAGE(file, why(file));
     BOOST_TEST(*file->integer("llama.attention.key_length") == 24u);
     BOOST_TEST(*file->integer("llama.attention.value_length") == 24u);
     BOOST_TEST(*file->integer("llama.rope.dimension_count") == 24u);

@@ -34,7 +34,7 @@ struct Case {
 BOOST_AUTO_TEST_CASE(version_1_files_are_byte_exact) {
     const auto expected = expected_hashes();
     Result<ModelFile> source = open_model(tales("chat.ckpt"));
-    BOOST_REQUIRE_MESSAGE(source, source.error().message);
+    BOOST_REQUIRE_MESSAGE(source, why(source));
     std::memcpy(&source->details.tokenizer_hash, read_bytes(tales("tokenizer.bin")).data() + 24, 8);
     const TempFolder folder;
     for (const Case& test :
@@ -44,7 +44,7 @@ BOOST_AUTO_TEST_CASE(version_1_files_are_byte_exact) {
         const std::string path = folder / test.name;
         const Result<void> written =
             write_model(path, "mnm1", *source, codec(test.type), {.fit = test.fit});
-        BOOST_REQUIRE_MESSAGE(written, written.error().message);
+        BOOST_REQUIRE_MESSAGE(written, why(written));
         BOOST_TEST(sha256(read_bytes(path)) == expected.at(test.name), test.name);
     }
 }

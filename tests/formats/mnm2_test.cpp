@@ -58,7 +58,7 @@ struct Sample {
     }
     void write() {
         const Result<void> written = write_model(path, "mnm2", source, plan);
-        BOOST_REQUIRE_MESSAGE(written, written.error().message);
+        BOOST_REQUIRE_MESSAGE(written, why(written));
         bytes = read_bytes(path);
     }
 };
@@ -136,7 +136,7 @@ bool contains(const std::string& text, std::string_view part) {
 BOOST_AUTO_TEST_CASE(everything_comes_back) {
     const Sample sample(small_config());
     const auto model = open_model(sample.path);
-    BOOST_REQUIRE_MESSAGE(model, model.error().message);
+    BOOST_REQUIRE_MESSAGE(model, why(model));
     const ModelDetails& in = sample.plan.details;
     const ModelDetails& out = model->details;
     BOOST_TEST(model->format == "mnm2");
@@ -187,7 +187,7 @@ BOOST_AUTO_TEST_CASE(an_untied_head_and_a_wide_head_dim) {
     BOOST_REQUIRE(find_format("mnm2")->write(*out, plan, encode));
     BOOST_REQUIRE(out->commit());
     const auto model = open_model(folder / "m");
-    BOOST_REQUIRE_MESSAGE(model, model.error().message);
+    BOOST_REQUIRE_MESSAGE(model, why(model));
     BOOST_TEST((model->details.config == plan.details.config));
     BOOST_TEST(model->find("output.weight") != nullptr);
     BOOST_TEST(model->find("blk.0.attn_output.weight")->cols == 96u);
@@ -234,7 +234,7 @@ BOOST_AUTO_TEST_CASE(damage_in_the_weights_is_found_and_named) {
         bad[at + 7] ^= std::byte{4};
         write_bytes(sample.folder / "bad", bad);
         const auto model = open_model(sample.folder / "bad");
-        BOOST_REQUIRE_MESSAGE(model, model.error().message);
+        BOOST_REQUIRE_MESSAGE(model, why(model));
         const Result<void> verified = verify_tensors(*model);
         BOOST_REQUIRE(!verified);
         BOOST_TEST(contains(verified.error().message, "tensor " + tensor.name + " is damaged"));

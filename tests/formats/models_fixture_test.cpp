@@ -17,7 +17,7 @@ namespace {
 
 ModelFile chat_model() {
     auto source = open_model(tales("chat.ckpt"));
-    BOOST_REQUIRE_MESSAGE(source, source.error().message);
+    BOOST_REQUIRE_MESSAGE(source, why(source));
     source->details.tokenizer = read_bytes(tales("tokenizer.bin"));
     return std::move(*source);
 }
@@ -27,7 +27,7 @@ ModelFile chat_model() {
 BOOST_AUTO_TEST_CASE(checkpoints_open) {
     for (const char* name : {"base.ckpt", "chat.ckpt"}) {
         const auto model = open_model(tales(name));
-        BOOST_REQUIRE_MESSAGE(model, model.error().message);
+        BOOST_REQUIRE_MESSAGE(model, why(model));
         BOOST_TEST(model->details.config.parameters() == 1967808u);
         BOOST_TEST(model->details.config.head_dim == 64u);
         BOOST_TEST(model->details.config.kv_heads == 1u);
@@ -70,11 +70,11 @@ BOOST_AUTO_TEST_CASE(gguf_holds_the_rows_of_the_checkpoint) {
     const ModelFile source = chat_model();
     for (const char* type : {"f32", "f16", "q8_0", "q4_0"}) {
         const auto plan = gguf_plan(source, *find_codec(type), {"tales"});
-        BOOST_REQUIRE_MESSAGE(plan, plan.error().message);
+        BOOST_REQUIRE_MESSAGE(plan, why(plan));
         BOOST_REQUIRE(write_model(folder / "m.gguf", "gguf", source, *plan));
         const auto mapping = MappedFile::open(folder / "m.gguf");
         const auto file = read_gguf(*mapping);
-        BOOST_REQUIRE_MESSAGE(file, file.error().message);
+        BOOST_REQUIRE_MESSAGE(file, why(file));
         BOOST_TEST(file->array("tokenizer.ggml.tokens")->count == 2048u);
         BOOST_TEST(file->array("tokenizer.ggml.merges")->count == 1776u);
         const EncodeRows encode = encode_from(source, *plan);

@@ -50,7 +50,7 @@ BOOST_AUTO_TEST_CASE(checkpoints_open) {
     for (const bool moments : {false, true}) {
         const auto model =
             open_model(write_random_checkpoint(folder / "a.ckpt", config, 1, moments));
-        BOOST_REQUIRE_MESSAGE(model, model.error().message);
+        BOOST_REQUIRE_MESSAGE(model, why(model));
         BOOST_TEST(model->format == "ckpt");
         BOOST_TEST((model->details.config == config));
         BOOST_TEST(model->uniform_codec() == find_codec("f32"));
@@ -95,7 +95,7 @@ BOOST_AUTO_TEST_CASE(version_1_round_trips) {
         const std::string path = folder / type;
         BOOST_REQUIRE(write_model(path, "mnm1", *source, *find_codec(type)));
         const auto model = open_model(path);
-        BOOST_REQUIRE_MESSAGE(model, model.error().message);
+        BOOST_REQUIRE_MESSAGE(model, why(model));
         BOOST_TEST(model->format == "mnm1");
         BOOST_TEST((model->details.config == config));
         BOOST_TEST(model->details.tokenizer_hash == 0x123456789abcdef0u);
@@ -183,7 +183,7 @@ BOOST_AUTO_TEST_CASE(shapes_have_limits) {
 BOOST_AUTO_TEST_CASE(tokenizers) {
     const auto good = tiny_tokenizer(300, 99);
     const auto file = parse_tokenizer(good, "t");
-    BOOST_REQUIRE_MESSAGE(file, file.error().message);
+    BOOST_REQUIRE_MESSAGE(file, why(file));
     BOOST_TEST(file->vocab == 300u);
     BOOST_TEST(file->hash == 99u);
     BOOST_TEST(file->first_special == 284u);
@@ -230,7 +230,7 @@ BOOST_AUTO_TEST_CASE(token_streams) {
     const auto good = token_stream(true, {1, 2, 0x8003, 299, 0x8000 | 299, 0, 5});
     write_bytes(folder / "a.tok", good);
     const auto stream = TokenStream::open(folder / "a.tok");
-    BOOST_REQUIRE_MESSAGE(stream, stream.error().message);
+    BOOST_REQUIRE_MESSAGE(stream, why(stream));
     BOOST_TEST(stream->tokens.size() == 7u);
     BOOST_TEST(stream->chat);
     BOOST_TEST(stream->vocab == 300u);

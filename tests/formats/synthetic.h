@@ -55,6 +55,13 @@ class TempFolder {
     std::filesystem::path path_;
 };
 
+/// The message of a result that may have none, for BOOST_REQUIRE_MESSAGE, which looks before it
+/// fails.
+template <class T>
+std::string why(const Result<T>& result) {
+    return result ? std::string() : result.error().message;
+}
+
 inline std::vector<std::byte> read_bytes(const std::string& path) {
     std::ifstream in(path, std::ios::binary);
     const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};

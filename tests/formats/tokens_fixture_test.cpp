@@ -14,7 +14,7 @@ using namespace mnm::tests;
 BOOST_AUTO_TEST_CASE(tokenizer_opens) {
     const std::string path = tales("tokenizer.bin");
     const auto file = parse_tokenizer(read_bytes(path), path);
-    BOOST_REQUIRE_MESSAGE(file, file.error().message);
+    BOOST_REQUIRE_MESSAGE(file, why(file));
     BOOST_TEST(file->vocab == 2048u);
     BOOST_TEST(file->merges.size() == 1776u);
     BOOST_TEST(file->first_special == 2032u);
@@ -23,11 +23,11 @@ BOOST_AUTO_TEST_CASE(tokenizer_opens) {
 
 BOOST_AUTO_TEST_CASE(streams_open) {
     const auto plain = TokenStream::open(tales("val.tok"));
-    BOOST_REQUIRE_MESSAGE(plain, plain.error().message);
+    BOOST_REQUIRE_MESSAGE(plain, why(plain));
     BOOST_TEST(plain->tokens.size() == 40u * 256 + 1);
     BOOST_TEST(!plain->chat);
     const auto chat = TokenStream::open(tales("chat-val.tok"));
-    BOOST_REQUIRE_MESSAGE(chat, chat.error().message);
+    BOOST_REQUIRE_MESSAGE(chat, why(chat));
     BOOST_TEST(chat->chat);
     BOOST_TEST(chat->tokens.size() == 24u * 256 + 1);
     BOOST_TEST(chat->tokenizer_hash == plain->tokenizer_hash);
