@@ -16,7 +16,7 @@ double seconds_since(Clock::time_point start) {
 
 /// True when the end is one span, of up to 64 tokens, at least eight times in a row and for at
 /// least 48 tokens: small models fall into this and never leave it.
-bool repeats_itself(const std::vector<TokenId> &ids) {
+bool repeats_itself(const std::vector<TokenId>& ids) {
     constexpr std::size_t times = 8, least = 48, longest = 64;
     for (std::size_t span = 1; span <= longest && span * times <= ids.size(); ++span) {
         const std::size_t length = std::max(span * times, least);
@@ -49,14 +49,14 @@ std::string_view describe(Reply::End end) {
     return "";
 }
 
-Assistant::Assistant(const Model &model, const Tokenizer &tokenizer, Session session,
+Assistant::Assistant(const Model& model, const Tokenizer& tokenizer, Session session,
                      Sampler sampler, std::size_t max_tokens)
     : model_(&model), tokenizer_(&tokenizer), conversation_(tokenizer),
       session_(std::move(session)), sampler_(std::move(sampler)), max_tokens_(max_tokens) {}
 
-Result<Assistant> Assistant::create(const Model &model, const Tokenizer &tokenizer,
-                                    const kernels::Kernels &kernels, Parallel &parallel,
-                                    const SamplerOptions &sampling, std::size_t max_tokens) {
+Result<Assistant> Assistant::create(const Model& model, const Tokenizer& tokenizer,
+                                    const kernels::Kernels& kernels, Parallel& parallel,
+                                    const SamplerOptions& sampling, std::size_t max_tokens) {
     MNM_TRY(Session session, Session::create(model, kernels, parallel));
     return Assistant(model, tokenizer, std::move(session), Sampler(sampling, kernels), max_tokens);
 }
@@ -70,7 +70,7 @@ Result<Conversation::Prompt> Assistant::fitting_prompt() {
 
 /// Feeds what of the prompt is not in the cache; in pieces, so that an interrupt is soon noticed.
 Result<std::span<const float>> Assistant::feed(std::span<const TokenId> prompt,
-                                               const InterruptFlag *interrupt, Reply &reply) {
+                                               const InterruptFlag* interrupt, Reply& reply) {
     constexpr std::size_t piece = 512;
     const auto [end, _] =
         std::mismatch(prompt.begin(), prompt.end(), cached_.begin(), cached_.end());
@@ -91,8 +91,8 @@ Result<std::span<const float>> Assistant::feed(std::span<const TokenId> prompt,
 }
 
 Result<Reply> Assistant::answer(std::string_view text,
-                                const std::function<void(std::string_view)> &show,
-                                const InterruptFlag *interrupt) {
+                                const std::function<void(std::string_view)>& show,
+                                const InterruptFlag* interrupt) {
     conversation_.add(Role::user, text);
     auto prompt = fitting_prompt();
     if (!prompt) {
@@ -108,7 +108,7 @@ Result<Reply> Assistant::answer(std::string_view text,
     reply.prompt_seconds = seconds_since(start);
 
     Utf8Stream stream;
-    const auto say = [&](const std::string &piece) {
+    const auto say = [&](const std::string& piece) {
         if (piece.empty()) return;
         reply.text += piece;
         show(piece);

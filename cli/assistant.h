@@ -40,31 +40,31 @@ std::string_view describe(Reply::End end);
 /// Borrows all but the conversation; one thread.
 class Assistant {
   public:
-    static Result<Assistant> create(const Model &model, const Tokenizer &tokenizer,
-                                    const kernels::Kernels &kernels, Parallel &parallel,
-                                    const SamplerOptions &sampling, std::size_t max_tokens);
+    static Result<Assistant> create(const Model& model, const Tokenizer& tokenizer,
+                                    const kernels::Kernels& kernels, Parallel& parallel,
+                                    const SamplerOptions& sampling, std::size_t max_tokens);
 
-    Conversation &conversation() { return conversation_; }
-    SamplerOptions &sampling() { return sampler_.options(); }
-    const Session &session() const { return session_; }
+    Conversation& conversation() { return conversation_; }
+    SamplerOptions& sampling() { return sampler_.options(); }
+    const Session& session() const { return session_; }
     std::size_t context() const { return static_cast<std::size_t>(model_->config().context); }
     std::size_t max_tokens() const { return max_tokens_; }
 
     /// Answers `text` and keeps both turns; `show` gets the reply in whole characters as it grows.
     /// A reply that `interrupt` (may be null) stopped is kept as far as it came. Errors: the text
     /// does not fit into the context; the conversation stays as it was.
-    Result<Reply> answer(std::string_view text, const std::function<void(std::string_view)> &show,
-                         const InterruptFlag *interrupt);
+    Result<Reply> answer(std::string_view text, const std::function<void(std::string_view)>& show,
+                         const InterruptFlag* interrupt);
 
   private:
-    Assistant(const Model &model, const Tokenizer &tokenizer, Session session, Sampler sampler,
+    Assistant(const Model& model, const Tokenizer& tokenizer, Session session, Sampler sampler,
               std::size_t max_tokens);
     Result<Conversation::Prompt> fitting_prompt();
     Result<std::span<const float>> feed(std::span<const TokenId> prompt,
-                                        const InterruptFlag *interrupt, Reply &reply);
+                                        const InterruptFlag* interrupt, Reply& reply);
 
-    const Model *model_;
-    const Tokenizer *tokenizer_;
+    const Model* model_;
+    const Tokenizer* tokenizer_;
     Conversation conversation_;
     Session session_;
     Sampler sampler_;

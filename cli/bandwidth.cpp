@@ -16,7 +16,7 @@ namespace {
 
 /// Every byte of a whole number of cache lines enters the sum, so none of the reads can be left
 /// out.
-std::uint64_t sum_lines(const std::uint64_t *words, std::size_t lines) {
+std::uint64_t sum_lines(const std::uint64_t* words, std::size_t lines) {
     std::uint64_t sums[8] = {};
     for (std::size_t line = 0; line < lines; ++line)
         for (std::size_t k = 0; k < 8; ++k)
@@ -29,7 +29,7 @@ std::uint64_t sum_lines(const std::uint64_t *words, std::size_t lines) {
 
 } // namespace
 
-double read_bandwidth(Parallel &parallel) {
+double read_bandwidth(Parallel& parallel) {
     constexpr std::size_t bytes = std::size_t{512} << 20;
     constexpr std::size_t lines = bytes / 64;
     constexpr std::size_t grain = 4096; // lines: 256 KiB

@@ -8,6 +8,6 @@ namespace mnm::cli {
 
 /// Bytes per second of plain wide reads over a buffer larger than the caches, by all the threads;
 /// the median of several passes.
-double read_bandwidth(Parallel &parallel);
+double read_bandwidth(Parallel& parallel);
 
 } // namespace mnm::cli

@@ -35,7 +35,7 @@ struct Measurement {
     std::vector<double> decode;
 };
 
-double spread(const std::vector<double> &values) {
+double spread(const std::vector<double>& values) {
     const auto [low, high] = std::minmax_element(values.begin(), values.end());
     return (*high - *low) / median(values);
 }
@@ -49,7 +49,7 @@ std::vector<TokenId> fixed_tokens(std::uint64_t count, std::uint64_t vocab) {
 }
 
 /// FNV-1a over the bits of the logits after each of 32 fixed tokens (fewer in a shorter context).
-Result<std::uint64_t> signature(const Model &model, Session &session) {
+Result<std::uint64_t> signature(const Model& model, Session& session) {
     const auto ids =
         fixed_tokens(std::min<std::uint64_t>(32, model.config().context), model.config().vocab);
     std::uint64_t hash = 0xcbf29ce484222325;
@@ -65,7 +65,7 @@ Result<std::uint64_t> signature(const Model &model, Session &session) {
     return hash;
 }
 
-Result<double> seconds_of(Session &session, std::span<const TokenId> ids, bool one_by_one) {
+Result<double> seconds_of(Session& session, std::span<const TokenId> ids, bool one_by_one) {
     session.rewind(0);
     const std::size_t step = one_by_one ? 1 : ids.size();
     const auto start = std::chrono::steady_clock::now();
@@ -76,7 +76,7 @@ Result<double> seconds_of(Session &session, std::span<const TokenId> ids, bool o
 }
 
 /// Prefill and decode take turns, so that a machine that slows down slows both.
-Result<Measurement> measure(const BenchOptions &options, std::uint64_t vocab, Session &session) {
+Result<Measurement> measure(const BenchOptions& options, std::uint64_t vocab, Session& session) {
     const auto prompt = fixed_tokens(options.prefill, vocab);
     const auto text = fixed_tokens(options.decode, vocab);
     Progress progress("measuring", options.report.quiet);
@@ -96,7 +96,7 @@ Result<void> bench(BenchOptions options) {
     const auto start = std::chrono::steady_clock::now();
     MNM_TRY(const Model model, Model::open(options.model));
     const std::chrono::duration<double, std::milli> load = std::chrono::steady_clock::now() - start;
-    const kernels::Kernels &kernels = options.engine.kernels();
+    const kernels::Kernels& kernels = options.engine.kernels();
     Parallel parallel(options.engine.count());
     MNM_TRY(Session session, Session::create(model, kernels, parallel));
 
@@ -153,9 +153,9 @@ Result<void> bench(BenchOptions options) {
 
 } // namespace
 
-Command add_bench(CLI::App &app) {
+Command add_bench(CLI::App& app) {
     auto options = std::make_shared<BenchOptions>();
-    CLI::App *parser = app.add_subcommand("bench", "Measure how fast a model runs");
+    CLI::App* parser = app.add_subcommand("bench", "Measure how fast a model runs");
     const auto count = CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 24);
     parser->add_option("MODEL", options->model, "Model file or checkpoint")->required();
     parser->add_option("--prefill", options->prefill, "Tokens of the prompt, at most the context")

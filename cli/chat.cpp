@@ -36,8 +36,8 @@ std::uint64_t random_seed() {
     return device() & 0x7FFFFFFF;
 }
 
-nlohmann::ordered_json reply_json(const Reply &reply, std::uint64_t seed) {
-    constexpr const char *ends[] = {"finished", "token_limit", "context_full", "interrupted",
+nlohmann::ordered_json reply_json(const Reply& reply, std::uint64_t seed) {
+    constexpr const char* ends[] = {"finished", "token_limit", "context_full", "interrupted",
                                     "repetition"};
     return {{"reply", reply.text},
             {"ids", reply.ids},
@@ -51,7 +51,7 @@ nlohmann::ordered_json reply_json(const Reply &reply, std::uint64_t seed) {
 }
 
 /// Only the reply goes to standard output.
-Result<void> answer_once(const ChatOptions &options, Assistant &assistant, std::uint64_t seed) {
+Result<void> answer_once(const ChatOptions& options, Assistant& assistant, std::uint64_t seed) {
     const auto show = [&](std::string_view piece) {
         if (options.report.json) return;
         print_foreign(piece);
@@ -68,7 +68,7 @@ Result<void> answer_once(const ChatOptions &options, Assistant &assistant, std::
     return {};
 }
 
-Result<void> chat(const ChatOptions &options) {
+Result<void> chat(const ChatOptions& options) {
     MNM_TRY(const Model model, Model::open(options.model));
     MNM_TRY(FoundTokenizer found, need_tokenizer(model.file(), options.tokenizer));
     const Tokenizer tokenizer(std::move(found.file));
@@ -80,7 +80,7 @@ Result<void> chat(const ChatOptions &options) {
     sampling.top_k = options.top_k.value_or(defaults.top_k);
     sampling.seed = options.seed ? *options.seed : random_seed();
     Parallel parallel(options.engine.count());
-    const kernels::Kernels &kernels = options.engine.kernels();
+    const kernels::Kernels& kernels = options.engine.kernels();
     MNM_TRY(Assistant assistant,
             Assistant::create(model, tokenizer, kernels, parallel, sampling,
                               options.max_tokens.value_or(defaults.max_tokens)));
@@ -98,9 +98,9 @@ Result<void> chat(const ChatOptions &options) {
 
 } // namespace
 
-Command add_chat(CLI::App &app) {
+Command add_chat(CLI::App& app) {
     auto options = std::make_shared<ChatOptions>();
-    CLI::App *parser = app.add_subcommand("chat", "Talk with a model");
+    CLI::App* parser = app.add_subcommand("chat", "Talk with a model");
     const auto count = CLI::Range(std::uint32_t{1}, std::uint32_t{1} << 30);
     parser->add_option("MODEL", options->model, "Model file or checkpoint")->required();
     parser
@@ -126,7 +126,7 @@ Command add_chat(CLI::App &app) {
         ->type_name("N");
     parser->add_option("--system", options->system, "What the model is told first")
         ->type_name("TEXT");
-    auto *prompt =
+    auto* prompt =
         parser->add_option("--prompt", options->prompt, "Answer this on standard output and end")
             ->type_name("TEXT");
     add_engine(*parser, options->engine);

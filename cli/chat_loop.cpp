@@ -32,7 +32,7 @@ constexpr std::string_view help =
 
 } // namespace
 
-std::string reply_remark(const Reply &reply) {
+std::string reply_remark(const Reply& reply) {
     const std::string_view reason = describe(reply.end);
     return fmt::format("[{} tokens, {:.1f} tokens/s{}{}]", reply.ids.size(),
                        reply.tokens_per_second(), reason.empty() ? "" : "; ", reason);
@@ -49,8 +49,8 @@ void ChatLoop::show_help() const {
 }
 
 void ChatLoop::show_stats() const {
-    const SamplerOptions &sampling = assistant_->sampling();
-    const Session &session = assistant_->session();
+    const SamplerOptions& sampling = assistant_->sampling();
+    const Session& session = assistant_->session();
     say(fmt::format("seed {}, temperature {}, top-p {}, top-k {}, at most {} tokens a reply\n",
                     seed_, sampling.temperature, sampling.top_p, sampling.top_k,
                     assistant_->max_tokens()));
@@ -66,7 +66,7 @@ void ChatLoop::set_system(std::string_view text) {
 
 void ChatLoop::set_temperature(std::string_view text) {
     const std::string copy(text);
-    char *end = nullptr;
+    char* end = nullptr;
     const double value = std::strtod(copy.c_str(), &end);
     const bool whole = !copy.empty() && *end == '\0';
     if (!whole || !std::isfinite(value) || value < 0 || value > 100) {
@@ -100,7 +100,7 @@ void ChatLoop::run_command(std::string_view line) {
     }
 }
 
-Result<void> ChatLoop::take_turn(const std::string &text, const InterruptFlag *interrupt) {
+Result<void> ChatLoop::take_turn(const std::string& text, const InterruptFlag* interrupt) {
     const auto show = [&](std::string_view piece) {
         print_foreign(piece);
         flush_output();
@@ -118,7 +118,7 @@ Result<void> ChatLoop::take_turn(const std::string &text, const InterruptFlag *i
     return {};
 }
 
-LineEditor::Event ChatLoop::read_turn(std::string &text) {
+LineEditor::Event ChatLoop::read_turn(std::string& text) {
     text.clear();
     std::string line;
     auto event = editor_.read(">>> ", line);

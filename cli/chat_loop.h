@@ -14,7 +14,7 @@ namespace mnm::cli {
 
 class ChatLoop {
   public:
-    ChatLoop(Assistant &assistant, std::uint64_t seed, bool quiet)
+    ChatLoop(Assistant& assistant, std::uint64_t seed, bool quiet)
         : assistant_(&assistant), seed_(seed), quiet_(quiet) {}
 
     /// Until /quit or the end of the input. Errors: a turn of a piped chat was refused.
@@ -27,14 +27,14 @@ class ChatLoop {
     void set_system(std::string_view text);
     void set_temperature(std::string_view text);
     /// Sends the text, streams the reply to standard output and says how it went.
-    Result<void> take_turn(const std::string &text, const InterruptFlag *interrupt);
+    Result<void> take_turn(const std::string& text, const InterruptFlag* interrupt);
     /// One turn's text: a line, and those that follow while each ends in a backslash.
-    LineEditor::Event read_turn(std::string &text);
+    LineEditor::Event read_turn(std::string& text);
     /// True when the person wants to leave: Ctrl+C twice within two seconds.
     bool leaves_on_interrupt();
     void say(std::string_view text) const;
 
-    Assistant *assistant_;
+    Assistant* assistant_;
     std::uint64_t seed_;
     bool quiet_;
     bool finished_ = false;
@@ -44,6 +44,6 @@ class ChatLoop {
 };
 
 /// What is to be said about a reply on standard error, one line; empty when there is nothing.
-std::string reply_remark(const Reply &reply);
+std::string reply_remark(const Reply& reply);
 
 } // namespace mnm::cli

@@ -26,8 +26,8 @@ struct EvalOptions {
     OutputOptions report;
 };
 
-Result<std::vector<EvaluationRow>> read_rows(const EvalOptions &options, const Model &model,
-                                             const Tokenizer *tokenizer) {
+Result<std::vector<EvaluationRow>> read_rows(const EvalOptions& options, const Model& model,
+                                             const Tokenizer* tokenizer) {
     MNM_TRY(auto mapping, MappedFile::open(options.data));
     if (TokenStream::probe(mapping->bytes())) {
         MNM_TRY(const TokenStream stream, TokenStream::open(options.data));
@@ -40,11 +40,11 @@ Result<std::vector<EvaluationRow>> read_rows(const EvalOptions &options, const M
     }
     const auto bytes = mapping->bytes();
     std::vector<TokenId> tokens = {tokenizer->bos()};
-    tokenizer->encode({reinterpret_cast<const char *>(bytes.data()), bytes.size()}, tokens);
+    tokenizer->encode({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, tokens);
     return evaluation_rows(tokens, model.config(), options.rows);
 }
 
-std::string evaluation_text(const Evaluation &result, std::size_t rows, std::uint64_t window) {
+std::string evaluation_text(const Evaluation& result, std::size_t rows, std::uint64_t window) {
     std::string text = fmt::format("loss            {:.6f} nats\n"
                                    "perplexity      {:.5f}\n",
                                    result.loss_nats, result.perplexity);
@@ -53,7 +53,7 @@ std::string evaluation_text(const Evaluation &result, std::size_t rows, std::uin
     text +=
         fmt::format("targets         {} in {} rows of up to {} tokens, each from an empty cache\n",
                     grouped(result.targets), rows, window);
-    if (const auto &divergence = result.divergence) {
+    if (const auto& divergence = result.divergence) {
         text +=
             fmt::format("reference loss  {:.6f} nats\n"
                         "KL divergence   {:.6f} bits mean, {:.6f} 99th percentile, {:.6f} max\n"
@@ -64,7 +64,7 @@ std::string evaluation_text(const Evaluation &result, std::size_t rows, std::uin
     return text + fmt::format("speed           {:.0f} tokens/s\n", result.tokens_per_second);
 }
 
-nlohmann::ordered_json evaluation_json(const Evaluation &result, std::uint64_t window) {
+nlohmann::ordered_json evaluation_json(const Evaluation& result, std::uint64_t window) {
     nlohmann::ordered_json json = {
         {"loss_nats", result.loss_nats},
         {"perplexity", result.perplexity},
@@ -78,7 +78,7 @@ nlohmann::ordered_json evaluation_json(const Evaluation &result, std::uint64_t w
         {"rows_loss_nats", result.row_loss_nats},
     };
     if (result.target_bytes != 0) json["bits_per_byte"] = result.bits_per_byte;
-    if (const auto &divergence = result.divergence) {
+    if (const auto& divergence = result.divergence) {
         json["kl_bits"] = {{"mean", divergence->kl_mean},
                            {"p99", divergence->kl_p99},
                            {"max", divergence->kl_max}};
@@ -88,7 +88,7 @@ nlohmann::ordered_json evaluation_json(const Evaluation &result, std::uint64_t w
     return json;
 }
 
-Result<void> eval(const EvalOptions &options) {
+Result<void> eval(const EvalOptions& options) {
     MNM_TRY(const Model model, Model::open(options.model));
     std::optional<Model> reference;
     if (!options.reference.empty()) {
@@ -108,7 +108,7 @@ Result<void> eval(const EvalOptions &options) {
     progress.reset();
 
     std::uint64_t window = 0;
-    for (const EvaluationRow &row : rows)
+    for (const EvaluationRow& row : rows)
         window = std::max<std::uint64_t>(window, row.inputs.size());
     if (options.report.json) {
         print_json(evaluation_json(result, window));
@@ -120,9 +120,9 @@ Result<void> eval(const EvalOptions &options) {
 
 } // namespace
 
-Command add_eval(CLI::App &app) {
+Command add_eval(CLI::App& app) {
     auto options = std::make_shared<EvalOptions>();
-    CLI::App *parser = app.add_subcommand("eval", "Measure a model's loss on a text");
+    CLI::App* parser = app.add_subcommand("eval", "Measure a model's loss on a text");
     parser->add_option("MODEL", options->model, "Model file or checkpoint")->required();
     parser->add_option("--data", options->data, "Token stream (.tok) or plain text")
         ->required()

@@ -18,14 +18,14 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string type_name(const ModelFile &model) {
-    const Codec *codec = model.uniform_codec();
+std::string type_name(const ModelFile& model) {
+    const Codec* codec = model.uniform_codec();
     return std::string(codec != nullptr ? codec->name : "mixed");
 }
 
-Json tensors_json(const ModelFile &model) {
+Json tensors_json(const ModelFile& model) {
     Json tensors = Json::array();
-    for (const TensorView &tensor : model.tensors)
+    for (const TensorView& tensor : model.tensors)
         tensors.push_back({{"name", tensor.name},
                            {"type", tensor.codec->name},
                            {"rows", tensor.rows},
@@ -33,9 +33,9 @@ Json tensors_json(const ModelFile &model) {
     return tensors;
 }
 
-Json model_json(const ModelFile &model) {
-    const ModelDetails &details = model.details;
-    const ModelConfig &config = details.config;
+Json model_json(const ModelFile& model) {
+    const ModelDetails& details = model.details;
+    const ModelConfig& config = details.config;
     Json json = {
         {"file", model.path()},
         {"format", model.format},
@@ -60,21 +60,21 @@ Json model_json(const ModelFile &model) {
         {"sampling", nullptr},
         {"metadata", Json::object()},
     };
-    if (const auto &sampling = details.sampling) {
+    if (const auto& sampling = details.sampling) {
         json["sampling"] = {{"temperature", sampling->temperature},
                             {"top_p", sampling->top_p},
                             {"top_k", sampling->top_k},
                             {"max_tokens", sampling->max_tokens}};
     }
-    for (const auto &[key, value] : details.metadata)
+    for (const auto& [key, value] : details.metadata)
         json["metadata"][key] = value;
     json["tensors"] = tensors_json(model);
     return json;
 }
 
-std::string model_text(const ModelFile &model) {
-    const ModelDetails &details = model.details;
-    const ModelConfig &config = details.config;
+std::string model_text(const ModelFile& model) {
+    const ModelDetails& details = model.details;
+    const ModelConfig& config = details.config;
     std::string text = fmt::format(
         "format           {}\n"
         "type             {}, {:.3f} bits per weight, {} bytes\n"
@@ -93,16 +93,16 @@ std::string model_text(const ModelFile &model) {
     text += fmt::format("tokenizer        {}\n",
                         details.tokenizer.empty() ? "none in the file" : "in the file");
     text += fmt::format("chat template    {}\n", details.chat_template.empty() ? "none" : "yes");
-    if (const auto &sampling = details.sampling)
+    if (const auto& sampling = details.sampling)
         text += fmt::format("sampling         temperature {}, top-p {}, top-k {}, {} tokens\n",
                             sampling->temperature, sampling->top_p, sampling->top_k,
                             sampling->max_tokens);
-    for (const auto &[key, value] : details.metadata)
+    for (const auto& [key, value] : details.metadata)
         text += fmt::format("{:<16} {}\n", key, value);
     return text;
 }
 
-Json stream_json(const TokenStream &stream, const std::string &path) {
+Json stream_json(const TokenStream& stream, const std::string& path) {
     std::uint64_t targets = stream.tokens.empty() ? 0 : stream.tokens.size() - 1;
     if (stream.chat) {
         targets = 0;
@@ -120,7 +120,7 @@ Json stream_json(const TokenStream &stream, const std::string &path) {
             {"tokenizer_hash", fmt::format("{:016x}", stream.tokenizer_hash)}};
 }
 
-Json tokenizer_json(const TokenizerFile &file, const std::string &path) {
+Json tokenizer_json(const TokenizerFile& file, const std::string& path) {
     return {{"file", path},
             {"format", "tokenizer"},
             {"type", "byte-level BPE"},
@@ -132,36 +132,36 @@ Json tokenizer_json(const TokenizerFile &file, const std::string &path) {
 }
 
 /// The keys with their values, one a line.
-std::string plain_text(const Json &json) {
+std::string plain_text(const Json& json) {
     std::string text;
-    for (const auto &[key, value] : json.items())
+    for (const auto& [key, value] : json.items())
         text += fmt::format("{:<16} {}\n", key,
                             value.is_string() ? value.get<std::string>() : value.dump());
     return text;
 }
 
 /// The type that most of the weights have.
-std::string_view main_type(const GgufFile &file) {
+std::string_view main_type(const GgufFile& file) {
     const auto largest = std::max_element(
         file.tensors.begin(), file.tensors.end(),
-        [](const GgufTensor &a, const GgufTensor &b) { return a.elements() < b.elements(); });
+        [](const GgufTensor& a, const GgufTensor& b) { return a.elements() < b.elements(); });
     return largest == file.tensors.end() ? "none" : largest->type_name;
 }
 
-Json gguf_json(const GgufFile &file) {
+Json gguf_json(const GgufFile& file) {
     const std::string arch(file.text("general.architecture").value_or("unknown"));
-    const auto count = [&](const char *key) {
+    const auto count = [&](const char* key) {
         const auto value = file.integer(arch + "." + key);
         return value ? Json(*value) : Json(nullptr);
     };
-    const auto text = [&](const char *key) {
+    const auto text = [&](const char* key) {
         const auto value = file.text(key);
         return value ? Json(*value) : Json(nullptr);
     };
     std::uint64_t parameters = 0;
     std::uint64_t bytes = 0;
     Json tensors = Json::array();
-    for (const GgufTensor &tensor : file.tensors) {
+    for (const GgufTensor& tensor : file.tensors) {
         parameters += tensor.elements();
         bytes += tensor.bytes;
         tensors.push_back({{"name", tensor.name},
@@ -169,7 +169,7 @@ Json gguf_json(const GgufFile &file) {
                            {"rows", tensor.elements() / std::max<std::uint64_t>(1, tensor.ne[0])},
                            {"cols", tensor.ne[0]}});
     }
-    const GgufArray *tokens = file.array("tokenizer.ggml.tokens");
+    const GgufArray* tokens = file.array("tokenizer.ggml.tokens");
     const double bits =
         parameters == 0 ? 0 : 8.0 * static_cast<double>(bytes) / static_cast<double>(parameters);
     return {{"file", file.mapping->path()},
@@ -209,7 +209,7 @@ bool starts_with(std::span<const std::byte> bytes, std::string_view magic) {
 
 } // namespace
 
-Result<FileDescription> describe_file(const std::string &path, bool verify) {
+Result<FileDescription> describe_file(const std::string& path, bool verify) {
     MNM_TRY(auto mapping, MappedFile::open(path));
     const auto bytes = mapping->bytes();
     if (TokenStream::probe(bytes)) {

@@ -17,6 +17,6 @@ struct FileDescription {
 
 /// Looks at the content, never at the name. `verify` compares every tensor with its checksum, where
 /// the format has them.
-Result<FileDescription> describe_file(const std::string &path, bool verify);
+Result<FileDescription> describe_file(const std::string& path, bool verify);
 
 } // namespace mnm::cli

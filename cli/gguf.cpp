@@ -38,15 +38,15 @@ struct Comparison {
 };
 
 /// The chosen pre-tokenizer first, then the others.
-Result<std::vector<Comparison>> compare_all(const ExportOptions &options) {
+Result<std::vector<Comparison>> compare_all(const ExportOptions& options) {
     std::string text(sample_text());
     if (!options.sample.empty()) {
         MNM_TRY(auto mapping, MappedFile::open(options.sample));
         const auto bytes = mapping->bytes();
-        text.assign(reinterpret_cast<const char *>(bytes.data()), bytes.size());
+        text.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     }
     std::vector<Comparison> comparisons;
-    for (const std::string &pre : stock_pretokenizers()) {
+    for (const std::string& pre : stock_pretokenizers()) {
         MNM_TRY(SplitDifference difference, compare_split(pre, text));
         comparisons.insert(pre == options.pre ? comparisons.begin() : comparisons.end(),
                            Comparison{pre, std::move(difference)});
@@ -54,9 +54,9 @@ Result<std::vector<Comparison>> compare_all(const ExportOptions &options) {
     return comparisons;
 }
 
-std::string comparison_text(const ExportOptions &options,
-                            const std::vector<Comparison> &comparisons) {
-    const auto &[pre, chosen] = comparisons.front();
+std::string comparison_text(const ExportOptions& options,
+                            const std::vector<Comparison>& comparisons) {
+    const auto& [pre, chosen] = comparisons.front();
     const std::string sample = options.sample.empty() ? "the built-in sample" : options.sample;
     std::string text;
     if (chosen.places() == 0) {
@@ -77,9 +77,9 @@ std::string comparison_text(const ExportOptions &options,
     return text + "\n";
 }
 
-nlohmann::ordered_json comparison_json(const std::vector<Comparison> &comparisons) {
+nlohmann::ordered_json comparison_json(const std::vector<Comparison>& comparisons) {
     nlohmann::ordered_json json;
-    for (const auto &[pre, difference] : comparisons) {
+    for (const auto& [pre, difference] : comparisons) {
         json[pre] = {{"pieces", difference.pieces},   {"places", difference.places()},
                      {"numbers", difference.numbers}, {"line_breaks", difference.line_breaks},
                      {"others", difference.others},   {"first", difference.first}};
@@ -87,7 +87,7 @@ nlohmann::ordered_json comparison_json(const std::vector<Comparison> &comparison
     return json;
 }
 
-Result<void> export_gguf(const ExportOptions &options) {
+Result<void> export_gguf(const ExportOptions& options) {
     MNM_TRY(ModelFile source, open_model(options.input));
     MNM_TRY(FoundTokenizer tokenizer, need_tokenizer(source, options.tokenizer));
     source.details.tokenizer = std::move(tokenizer.bytes);
@@ -98,6 +98,7 @@ Result<void> export_gguf(const ExportOptions &options) {
     gguf_options.name = options.name;
     if (gguf_options.name.empty())
         gguf_options.name = std::filesystem::path(options.input).stem().string();
+    gguf_options.name = valid_utf8(gguf_options.name);
     gguf_options.pre = options.pre;
     MNM_TRY(const WritePlan plan, gguf_plan(source, *find_codec(options.type), gguf_options));
     // Before anything is written: a sample that cannot be read is no reason to have half a result.
@@ -129,9 +130,9 @@ Result<void> export_gguf(const ExportOptions &options) {
 
 } // namespace
 
-Command add_gguf(CLI::App &app) {
+Command add_gguf(CLI::App& app) {
     auto options = std::make_shared<ExportOptions>();
-    CLI::App *parser = app.add_subcommand("gguf", "Write a GGUF file for llama.cpp and Ollama");
+    CLI::App* parser = app.add_subcommand("gguf", "Write a GGUF file for llama.cpp and Ollama");
     parser->add_option("IN", options->input, "Checkpoint, or an unquantised model")->required();
     parser->add_option("OUT", options->output, "GGUF file to write")->required();
     parser->add_option("--type", options->type, "Weight type of the matrices")

@@ -16,7 +16,7 @@ struct InfoOptions {
     OutputOptions report;
 };
 
-Result<void> info(const InfoOptions &options) {
+Result<void> info(const InfoOptions& options) {
     MNM_TRY(const FileDescription description, describe_file(options.file, options.verify));
     if (options.report.json) {
         print_json(description.json);
@@ -28,9 +28,9 @@ Result<void> info(const InfoOptions &options) {
 
 } // namespace
 
-Command add_info(CLI::App &app) {
+Command add_info(CLI::App& app) {
     auto options = std::make_shared<InfoOptions>();
-    CLI::App *parser = app.add_subcommand("info", "Show what a file holds");
+    CLI::App* parser = app.add_subcommand("info", "Show what a file holds");
     parser
         ->add_option("FILE", options->file,
                      "Checkpoint, model file, GGUF, token stream or tokenizer.bin")

@@ -13,8 +13,8 @@ class InterruptFlag {
   public:
     InterruptFlag();
     ~InterruptFlag();
-    InterruptFlag(const InterruptFlag &) = delete;
-    InterruptFlag &operator=(const InterruptFlag &) = delete;
+    InterruptFlag(const InterruptFlag&) = delete;
+    InterruptFlag& operator=(const InterruptFlag&) = delete;
 
     bool raised() const;
     void clear();

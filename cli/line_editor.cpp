@@ -21,21 +21,21 @@ namespace mnm::cli {
 #ifdef MNM_LIBEDIT
 
 struct LineEditor::Editor {
-    EditLine *line = nullptr;
-    History *history = nullptr;
+    EditLine* line = nullptr;
+    History* history = nullptr;
     std::string prompt;
     bool interrupted = false;
     std::string abandoned;
 
     Editor();
     ~Editor();
-    Event read(const std::string &shown_prompt, std::string &text);
+    Event read(const std::string& shown_prompt, std::string& text);
 
-    static Editor *self(EditLine *line);
-    static char *show_prompt(EditLine *line);
-    static unsigned char on_interrupt(EditLine *line, int);
-    static unsigned char on_suspend(EditLine *line, int);
-    static unsigned char on_paste(EditLine *line, int);
+    static Editor* self(EditLine* line);
+    static char* show_prompt(EditLine* line);
+    static unsigned char on_interrupt(EditLine* line, int);
+    static unsigned char on_suspend(EditLine* line, int);
+    static unsigned char on_paste(EditLine* line, int);
 };
 
 LineEditor::Editor::Editor() {
@@ -63,7 +63,7 @@ LineEditor::Editor::~Editor() {
     el_end(line);
 }
 
-LineEditor::Event LineEditor::Editor::read(const std::string &shown_prompt, std::string &text) {
+LineEditor::Event LineEditor::Editor::read(const std::string& shown_prompt, std::string& text) {
     prompt = shown_prompt;
     interrupted = false;
     el_resize(line);
@@ -71,7 +71,7 @@ LineEditor::Event LineEditor::Editor::read(const std::string &shown_prompt, std:
     el_set(line, EL_PREP_TERM, 1); // before the prompt shows, not just after
     int count = 0;
     errno = 0;
-    const char *typed = el_gets(line, &count);
+    const char* typed = el_gets(line, &count);
     const int reason = errno;
     mark_pastes(false);
     if (interrupted) {
@@ -92,19 +92,19 @@ LineEditor::Event LineEditor::Editor::read(const std::string &shown_prompt, std:
     return Event::line;
 }
 
-LineEditor::Editor *LineEditor::Editor::self(EditLine *line) {
-    Editor *editor = nullptr;
+LineEditor::Editor* LineEditor::Editor::self(EditLine* line) {
+    Editor* editor = nullptr;
     el_get(line, EL_CLIENTDATA, &editor);
     return editor;
 }
 
-char *LineEditor::Editor::show_prompt(EditLine *line) {
+char* LineEditor::Editor::show_prompt(EditLine* line) {
     return self(line)->prompt.data();
 }
 
 /// Ends the line through a newline key, so that libedit leaves the screen in order.
-unsigned char LineEditor::Editor::on_interrupt(EditLine *line, int) {
-    const LineInfo *info = el_line(line);
+unsigned char LineEditor::Editor::on_interrupt(EditLine* line, int) {
+    const LineInfo* info = el_line(line);
     self(line)->interrupted = true;
     self(line)->abandoned.assign(info->buffer, info->lastchar);
     el_push(line, "\n");
@@ -112,7 +112,7 @@ unsigned char LineEditor::Editor::on_interrupt(EditLine *line, int) {
 }
 
 /// What the terminal itself does at Ctrl+Z when it is not read key by key.
-unsigned char LineEditor::Editor::on_suspend(EditLine *line, int) {
+unsigned char LineEditor::Editor::on_suspend(EditLine* line, int) {
     mark_pastes(false);
     el_set(line, EL_PREP_TERM, 0);
     std::raise(SIGTSTP);
@@ -122,7 +122,7 @@ unsigned char LineEditor::Editor::on_suspend(EditLine *line, int) {
 }
 
 /// Everything up to ESC [ 201 ~ goes into the line, line breaks too.
-unsigned char LineEditor::Editor::on_paste(EditLine *line, int) {
+unsigned char LineEditor::Editor::on_paste(EditLine* line, int) {
     static constexpr std::wstring_view end_mark = L"\x1b[201~";
     std::wstring text;
     for (wchar_t c = 0; el_wgetc(line, &c) == 1;) {
@@ -142,7 +142,7 @@ unsigned char LineEditor::Editor::on_paste(EditLine *line, int) {
 #else
 
 struct LineEditor::Editor {
-    Event read(const std::string &, std::string &) { return Event::end; }
+    Event read(const std::string&, std::string&) { return Event::end; }
 };
 
 #endif
@@ -160,12 +160,12 @@ LineEditor::LineEditor() : interactive_(is_terminal(Stream::input) && is_termina
 
 LineEditor::~LineEditor() = default;
 
-LineEditor::Event LineEditor::read(const std::string &prompt, std::string &line) {
+LineEditor::Event LineEditor::read(const std::string& prompt, std::string& line) {
     flush_output();
     return editor_ ? editor_->read(prompt, line) : read_plain(prompt, line);
 }
 
-LineEditor::Event LineEditor::read_plain(const std::string &prompt, std::string &line) {
+LineEditor::Event LineEditor::read_plain(const std::string& prompt, std::string& line) {
     if (interactive_) {
         print(prompt);
         flush_output();

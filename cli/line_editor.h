@@ -15,17 +15,17 @@ class LineEditor {
 
     LineEditor();
     ~LineEditor();
-    LineEditor(const LineEditor &) = delete;
-    LineEditor &operator=(const LineEditor &) = delete;
+    LineEditor(const LineEditor&) = delete;
+    LineEditor& operator=(const LineEditor&) = delete;
 
     /// True when a person sits at both ends.
     bool interactive() const { return interactive_; }
     /// Waits for a line; `prompt` is shown to a person only. Event::interrupt is Ctrl+C; `line`
     /// then holds what had been typed.
-    Event read(const std::string &prompt, std::string &line);
+    Event read(const std::string& prompt, std::string& line);
 
   private:
-    Event read_plain(const std::string &prompt, std::string &line);
+    Event read_plain(const std::string& prompt, std::string& line);
 
     struct Editor;
     bool interactive_;

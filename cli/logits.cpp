@@ -21,7 +21,7 @@ struct LogitsOptions {
     OutputOptions report;
 };
 
-Result<void> logits(const LogitsOptions &options) {
+Result<void> logits(const LogitsOptions& options) {
     MNM_TRY(const Model model, Model::open(options.model));
     if (same_file(options.model, options.output))
         return Error{fmt::format("{}: input and output are the same file", options.output)};
@@ -47,9 +47,9 @@ Result<void> logits(const LogitsOptions &options) {
 
 } // namespace
 
-Command add_logits(CLI::App &app) {
+Command add_logits(CLI::App& app) {
     auto options = std::make_shared<LogitsOptions>();
-    CLI::App *parser = app.add_subcommand("logits", "Write the logits after each token as .npy");
+    CLI::App* parser = app.add_subcommand("logits", "Write the logits after each token as .npy");
     parser->add_option("MODEL", options->model, "Model file or checkpoint")->required();
     parser->add_option("--ids", options->ids, "Token ids, separated by commas")
         ->required()

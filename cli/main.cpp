@@ -30,15 +30,15 @@ std::string version_text() {
 }
 
 /// Help and version ask for an early end, anything else is a usage error.
-int end_of_parsing(const CLI::App &app, const CLI::ParseError &error) {
-    const CLI::App *named = &app;
-    for (const CLI::App *parser : app.get_subcommands())
+int end_of_parsing(const CLI::App& app, const CLI::ParseError& error) {
+    const CLI::App* named = &app;
+    for (const CLI::App* parser : app.get_subcommands())
         named = parser;
-    if (dynamic_cast<const CLI::CallForHelp *>(&error) != nullptr) {
+    if (dynamic_cast<const CLI::CallForHelp*>(&error) != nullptr) {
         print(named == &app ? named->help() : named->help("mnm"));
         return 0;
     }
-    if (dynamic_cast<const CLI::CallForVersion *>(&error) != nullptr) {
+    if (dynamic_cast<const CLI::CallForVersion*>(&error) != nullptr) {
         print(version_text() + "\n");
         return 0;
     }
@@ -47,7 +47,7 @@ int end_of_parsing(const CLI::App &app, const CLI::ParseError &error) {
     return 2;
 }
 
-int run(int argc, char **argv) {
+int run(int argc, char** argv) {
     CLI::App app("Mnemonic: small language models, quantised, measured and chatting on any CPU",
                  "mnm");
     app.set_version_flag("--version", "");
@@ -59,10 +59,10 @@ int run(int argc, char **argv) {
                                            add_tokenize(app), add_logits(app)};
     try {
         app.parse(argc, argv);
-    } catch (const CLI::ParseError &error) {
+    } catch (const CLI::ParseError& error) {
         return end_of_parsing(app, error);
     }
-    for (const Command &command : commands) {
+    for (const Command& command : commands) {
         if (!command.parser->parsed()) continue;
         if (const Result<void> done = command.run(); !done) {
             print_error(done.error().message);
@@ -74,14 +74,14 @@ int run(int argc, char **argv) {
 
 } // namespace
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
     handle_signals();
     int status = 1;
     try {
         status = run(argc, argv);
-    } catch (const std::bad_alloc &) {
+    } catch (const std::bad_alloc&) {
         print_error("out of memory");
-    } catch (const std::exception &error) {
+    } catch (const std::exception& error) {
         print_error(error.what());
     }
     flush_output();

@@ -10,7 +10,7 @@ namespace mnm::cli {
 
 static_assert(std::endian::native == std::endian::little, "rows are written as they lie in memory");
 
-Result<NpyFile> NpyFile::create(const std::string &path, std::uint64_t rows, std::uint64_t cols) {
+Result<NpyFile> NpyFile::create(const std::string& path, std::uint64_t rows, std::uint64_t cols) {
     std::string header =
         fmt::format("{{'descr': '<f4', 'fortran_order': False, 'shape': ({}, {}), }}", rows, cols);
     // Magic, version and length take 10 bytes; the data starts on a multiple of 64.

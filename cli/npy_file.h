@@ -14,7 +14,7 @@ namespace mnm::cli {
 /// Writes a [rows][cols] array row by row. The name is taken by commit().
 class NpyFile {
   public:
-    static Result<NpyFile> create(const std::string &path, std::uint64_t rows, std::uint64_t cols);
+    static Result<NpyFile> create(const std::string& path, std::uint64_t rows, std::uint64_t cols);
     Result<void> append(std::span<const float> row);
     Result<void> commit() { return file_.commit(); }
 

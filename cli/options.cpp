@@ -16,7 +16,7 @@ namespace mnm::cli {
 namespace {
 
 /// Levenshtein distance.
-std::size_t distance(const std::string &a, const std::string &b) {
+std::size_t distance(const std::string& a, const std::string& b) {
     std::vector<std::size_t> row(b.size() + 1);
     std::iota(row.begin(), row.end(), std::size_t{0});
     for (std::size_t i = 1; i <= a.size(); ++i) {
@@ -31,7 +31,7 @@ std::size_t distance(const std::string &a, const std::string &b) {
     return row[b.size()];
 }
 
-std::string level_problem(const std::string &level) {
+std::string level_problem(const std::string& level) {
     if (kernels::find(level) != nullptr) return {};
     const auto built = kernels::built_levels();
     const bool known = std::find(built.begin(), built.end(), level) != built.end();
@@ -42,17 +42,17 @@ std::string level_problem(const std::string &level) {
 
 } // namespace
 
-std::string joined(const std::vector<std::string> &names) {
+std::string joined(const std::vector<std::string>& names) {
     return fmt::format("{}", fmt::join(names, ", "));
 }
 
 CLI::Validator one_of(std::vector<std::string> names) {
     std::string listed = "{" + joined(names) + "}";
     return CLI::Validator(
-        [names = std::move(names)](std::string &value) -> std::string {
+        [names = std::move(names)](std::string& value) -> std::string {
             if (std::find(names.begin(), names.end(), value) != names.end()) return {};
             const auto nearest = *std::min_element(
-                names.begin(), names.end(), [&](const std::string &a, const std::string &b) {
+                names.begin(), names.end(), [&](const std::string& a, const std::string& b) {
                     return distance(a, value) < distance(b, value);
                 });
             return fmt::format("'{}' is not offered; there is {} (nearest: {})", value,
@@ -63,9 +63,9 @@ CLI::Validator one_of(std::vector<std::string> names) {
 
 CLI::Validator whole_number() {
     return CLI::Validator(
-        [](std::string &value) -> std::string {
+        [](std::string& value) -> std::string {
             std::uint64_t number = 0;
-            const char *end = value.data() + value.size();
+            const char* end = value.data() + value.size();
             const auto [stop, problem] = std::from_chars(value.data(), end, number);
             if (problem == std::errc{} && stop == end) return {};
             return fmt::format("'{}' is not a whole number below 2^64", value);
@@ -75,8 +75,8 @@ CLI::Validator whole_number() {
 
 CLI::Validator number_between(double low, double high) {
     return CLI::Validator(
-        [low, high](std::string &value) -> std::string {
-            char *end = nullptr;
+        [low, high](std::string& value) -> std::string {
+            char* end = nullptr;
             const double number = std::strtod(value.c_str(), &end);
             const bool whole = end != value.c_str() && *end == '\0';
             if (whole && std::isfinite(number) && number >= low && number <= high) return {};
@@ -85,11 +85,11 @@ CLI::Validator number_between(double low, double high) {
         fmt::format("[{} - {}]", low, high));
 }
 
-void add_json(CLI::App &parser, OutputOptions &options) {
+void add_json(CLI::App& parser, OutputOptions& options) {
     parser.add_flag("--json", options.json, "Report as one JSON object on standard output");
 }
 
-void add_quiet(CLI::App &parser, OutputOptions &options) {
+void add_quiet(CLI::App& parser, OutputOptions& options) {
     parser.add_flag("-q,--quiet", options.quiet, "No progress and no notes on standard error");
 }
 
@@ -97,7 +97,7 @@ unsigned ThreadOptions::count() const {
     return threads != 0 ? threads : usable_processors().count;
 }
 
-void add_threads(CLI::App &parser, ThreadOptions &options) {
+void add_threads(CLI::App& parser, ThreadOptions& options) {
     parser
         .add_option("--threads", options.threads,
                     "Threads to use (default: the processors this process may use)")
@@ -105,15 +105,15 @@ void add_threads(CLI::App &parser, ThreadOptions &options) {
         ->type_name("N");
 }
 
-const kernels::Kernels &EngineOptions::kernels() const {
-    const kernels::Kernels *found = kernel.empty() ? nullptr : kernels::find(kernel);
+const kernels::Kernels& EngineOptions::kernels() const {
+    const kernels::Kernels* found = kernel.empty() ? nullptr : kernels::find(kernel);
     return found != nullptr ? *found : kernels::best();
 }
 
-void add_engine(CLI::App &parser, EngineOptions &options) {
+void add_engine(CLI::App& parser, EngineOptions& options) {
     add_threads(parser, options);
     parser.add_option("--kernel", options.kernel, "Kernel level (default: the fastest usable one)")
-        ->check(CLI::Validator([](std::string &level) { return level_problem(level); }, ""))
+        ->check(CLI::Validator([](std::string& level) { return level_problem(level); }, ""))
         ->envname("MNM_KERNEL")
         ->type_name("LEVEL");
 }

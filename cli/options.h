@@ -16,21 +16,21 @@ struct OutputOptions {
     bool json = false;
     bool quiet = false;
 };
-void add_json(CLI::App &parser, OutputOptions &options);
-void add_quiet(CLI::App &parser, OutputOptions &options);
+void add_json(CLI::App& parser, OutputOptions& options);
+void add_quiet(CLI::App& parser, OutputOptions& options);
 
 struct ThreadOptions {
     unsigned threads = 0; ///< 0: the processors this process may use
     unsigned count() const;
 };
-void add_threads(CLI::App &parser, ThreadOptions &options);
+void add_threads(CLI::App& parser, ThreadOptions& options);
 
 struct EngineOptions : ThreadOptions {
     std::string kernel; ///< empty: the fastest usable one
-    const kernels::Kernels &kernels() const;
+    const kernels::Kernels& kernels() const;
 };
 /// --threads and --kernel (also MNM_KERNEL).
-void add_engine(CLI::App &parser, EngineOptions &options);
+void add_engine(CLI::App& parser, EngineOptions& options);
 
 /// Refuses, with the list and the nearest name, a value that is not one of `names`.
 CLI::Validator one_of(std::vector<std::string> names);
@@ -40,6 +40,6 @@ CLI::Validator whole_number();
 CLI::Validator number_between(double low, double high);
 
 /// "a, b, c".
-std::string joined(const std::vector<std::string> &names);
+std::string joined(const std::vector<std::string>& names);
 
 } // namespace mnm::cli

@@ -14,8 +14,8 @@ class Progress {
   public:
     Progress(std::string label, bool quiet);
     ~Progress();
-    Progress(const Progress &) = delete;
-    Progress &operator=(const Progress &) = delete;
+    Progress(const Progress&) = delete;
+    Progress& operator=(const Progress&) = delete;
 
     void update(std::uint64_t done, std::uint64_t total);
 

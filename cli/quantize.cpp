@@ -31,8 +31,8 @@ struct QuantizeOptions {
     OutputOptions report;
 };
 
-void set_metadata(ModelDetails &details, const std::string &key, const std::string &value) {
-    for (auto &[present, text] : details.metadata) {
+void set_metadata(ModelDetails& details, const std::string& key, const std::string& value) {
+    for (auto& [present, text] : details.metadata) {
         if (present != key) continue;
         text = value;
         return;
@@ -41,8 +41,8 @@ void set_metadata(ModelDetails &details, const std::string &key, const std::stri
 }
 
 /// What goes beside the weights: everything that a chat needs.
-ModelDetails complete(const ModelFile &source, const QuantizeOptions &options,
-                      const std::optional<FoundTokenizer> &tokenizer) {
+ModelDetails complete(const ModelFile& source, const QuantizeOptions& options,
+                      const std::optional<FoundTokenizer>& tokenizer) {
     ModelDetails details = source.details;
     if (options.rope_base) details.config.rope_base = *options.rope_base;
     if (tokenizer) {
@@ -52,11 +52,12 @@ ModelDetails complete(const ModelFile &source, const QuantizeOptions &options,
     }
     if (!details.sampling) details.sampling = SamplingDefaults{};
     set_metadata(details, "mnm.version", version);
-    set_metadata(details, "mnm.source", std::filesystem::path(options.input).filename().string());
+    set_metadata(details, "mnm.source",
+                 valid_utf8(std::filesystem::path(options.input).filename().string()));
     return details;
 }
 
-Result<void> quantize(const QuantizeOptions &options) {
+Result<void> quantize(const QuantizeOptions& options) {
     MNM_TRY(ModelFile source, open_model(options.input));
     MNM_TRY(auto tokenizer, find_tokenizer(source, options.tokenizer));
     if (!tokenizer && options.format == "mnm2" && !options.report.quiet)
@@ -84,9 +85,9 @@ Result<void> quantize(const QuantizeOptions &options) {
 
 } // namespace
 
-Command add_quantize(CLI::App &app) {
+Command add_quantize(CLI::App& app) {
     auto options = std::make_shared<QuantizeOptions>();
-    CLI::App *parser = app.add_subcommand("quantize", "Make a model file from a checkpoint");
+    CLI::App* parser = app.add_subcommand("quantize", "Make a model file from a checkpoint");
     parser->add_option("IN", options->input, "Checkpoint, or an unquantised model")->required();
     parser->add_option("OUT", options->output, "Model file to write")->required();
     parser->add_option("--type", options->type, "Weight type of the matrices")

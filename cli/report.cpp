@@ -3,6 +3,7 @@
 #include "cli/report.h"
 
 #include "cli/terminal.h"
+#include "engine/conversation.h"
 
 #include <cerrno>
 #include <cstdio>
@@ -22,7 +23,7 @@ void check_output(bool written) {
 
 std::string one_line(std::string_view text) {
     std::string line = without_controls(text);
-    for (char &c : line)
+    for (char& c : line)
         if (c == '\n' || c == '\t') c = ' ';
     return line + "\n";
 }
@@ -43,8 +44,8 @@ void print_foreign(std::string_view text) {
     }
 }
 
-void print_json(const nlohmann::ordered_json &object) {
-    print(object.dump(2, ' ', false, replace) + "\n");
+void print_json(const nlohmann::ordered_json& object) {
+    print_foreign(object.dump(2, ' ', false, replace) + "\n");
 }
 
 void flush_output() {
@@ -57,6 +58,12 @@ void note(std::string_view text) {
 
 void print_error(std::string_view message) {
     std::fputs(("mnm: error: " + one_line(message)).c_str(), stderr);
+}
+
+std::string valid_utf8(std::string_view text) {
+    Utf8Stream stream;
+    std::string valid = stream.push(text);
+    return valid + stream.finish();
 }
 
 std::string grouped(std::uint64_t number) {

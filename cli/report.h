@@ -16,7 +16,7 @@ void print(std::string_view text);
 /// Text that a model or a file made up: as print(), but a terminal gets no control characters.
 void print_foreign(std::string_view text);
 /// One object, valid JSON even where a string holds invalid UTF-8.
-void print_json(const nlohmann::ordered_json &object);
+void print_json(const nlohmann::ordered_json& object);
 /// Hands everything printed to the system; ends the program as print() does when that fails.
 void flush_output();
 
@@ -25,6 +25,8 @@ void note(std::string_view text);
 /// "mnm: error: ...", one line on standard error whatever the message holds.
 void print_error(std::string_view message);
 
+/// The text with U+FFFD for what is not UTF-8, as a file name may hold.
+std::string valid_utf8(std::string_view text);
 /// 1234567 as "1,234,567".
 std::string grouped(std::uint64_t number);
 /// The text as a JSON string: quoted, one line, whatever bytes it has.

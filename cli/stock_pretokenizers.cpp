@@ -2,7 +2,7 @@
 // The pre-tokenizers that llama.cpp knows.
 #include "cli/stock_pretokenizers.h"
 
-#include "engine/conversation.h"
+#include "cli/report.h"
 #include "engine/tokenizer.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
@@ -18,7 +18,7 @@ namespace {
 
 struct Stock {
     std::string_view name;
-    const char *pattern;
+    const char* pattern;
 };
 
 /// Raw strings as llama.cpp has them, one alternation each.
@@ -37,20 +37,20 @@ constexpr Stock stocks[] = {
 };
 
 struct CodeDelete {
-    void operator()(pcre2_code *code) const { pcre2_code_free(code); }
+    void operator()(pcre2_code* code) const { pcre2_code_free(code); }
 };
 struct MatchDelete {
-    void operator()(pcre2_match_data *match) const { pcre2_match_data_free(match); }
+    void operator()(pcre2_match_data* match) const { pcre2_match_data_free(match); }
 };
 
 std::string pattern_error(int code) {
     PCRE2_UCHAR text[256];
     pcre2_get_error_message(code, text, sizeof text);
-    return reinterpret_cast<const char *>(text);
+    return reinterpret_cast<const char*>(text);
 }
 
 /// Ends of the pieces, ascending; the last one is the text's size.
-Result<std::vector<std::size_t>> stock_ends(const Stock &stock, const std::string &text) {
+Result<std::vector<std::size_t>> stock_ends(const Stock& stock, const std::string& text) {
     int problem = 0;
     PCRE2_SIZE where = 0;
     const std::unique_ptr<pcre2_code, CodeDelete> code(
@@ -73,7 +73,7 @@ Result<std::vector<std::size_t>> stock_ends(const Stock &stock, const std::strin
         if (found == PCRE2_ERROR_NOMATCH) break;
         if (found < 0)
             return Error{fmt::format("pre-tokenizer {}: {}", stock.name, pattern_error(found))};
-        const PCRE2_SIZE *span = pcre2_get_ovector_pointer(match.get());
+        const PCRE2_SIZE* span = pcre2_get_ovector_pointer(match.get());
         if (span[0] > position) ends.push_back(span[0]);
         ends.push_back(span[1]);
         position = span[1];
@@ -91,7 +91,7 @@ std::vector<std::size_t> own_ends(std::string_view text) {
     return ends;
 }
 
-void count_place(SplitDifference &difference, std::string_view place) {
+void count_place(SplitDifference& difference, std::string_view place) {
     if (difference.places() == 0) difference.first = place;
     const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
     const bool blank = place.find_first_not_of(" \t\v\f\r\n") == std::string_view::npos;
@@ -108,20 +108,17 @@ void count_place(SplitDifference &difference, std::string_view place) {
 
 std::vector<std::string> stock_pretokenizers() {
     std::vector<std::string> names;
-    for (const Stock &stock : stocks)
+    for (const Stock& stock : stocks)
         names.emplace_back(stock.name);
     return names;
 }
 
-Result<SplitDifference> compare_split(const std::string &pretokenizer, std::string_view text) {
-    const auto *stock = std::find_if(std::begin(stocks), std::end(stocks),
-                                     [&](const Stock &s) { return s.name == pretokenizer; });
+Result<SplitDifference> compare_split(const std::string& pretokenizer, std::string_view text) {
+    const auto* stock = std::find_if(std::begin(stocks), std::end(stocks),
+                                     [&](const Stock& s) { return s.name == pretokenizer; });
     if (stock == std::end(stocks))
         return Error{fmt::format("there is no pattern for the pre-tokenizer {}", pretokenizer)};
-    Utf8Stream stream;
-    std::string valid = stream.push(text);
-    valid += stream.finish();
-
+    const std::string valid = valid_utf8(text);
     const std::vector<std::size_t> own = own_ends(valid);
     MNM_TRY(const std::vector<std::size_t> theirs, stock_ends(*stock, valid));
     SplitDifference difference;

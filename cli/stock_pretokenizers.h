@@ -27,7 +27,7 @@ struct SplitDifference {
 
 /// Compares on `text`; invalid UTF-8 in it is read as U+FFFD on both sides.
 /// Errors: no pre-tokenizer of that name, the pattern library gave up.
-Result<SplitDifference> compare_split(const std::string &pretokenizer, std::string_view text);
+Result<SplitDifference> compare_split(const std::string& pretokenizer, std::string_view text);
 
 /// A short text with the kinds of things that pre-tokenizers disagree about.
 std::string_view sample_text();

@@ -63,7 +63,7 @@ void restore_terminal() noexcept {
 #endif
 
 std::string dim(std::string_view text) {
-    const char *no_color = std::getenv("NO_COLOR");
+    const char* no_color = std::getenv("NO_COLOR");
     const bool plain = no_color != nullptr && *no_color != '\0';
     if (plain || !is_terminal(Stream::error)) return std::string(text);
     return "\x1b[2m" + std::string(text) + "\x1b[0m";

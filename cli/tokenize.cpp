@@ -31,18 +31,18 @@ Result<std::string> read_standard_input() {
     return text;
 }
 
-Result<std::vector<TokenId>> encode_input(const TokenizeOptions &options,
-                                          const Tokenizer &tokenizer) {
+Result<std::vector<TokenId>> encode_input(const TokenizeOptions& options,
+                                          const Tokenizer& tokenizer) {
     if (options.input == "-") {
         MNM_TRY(const std::string text, read_standard_input());
         return tokenizer.encode(text);
     }
     MNM_TRY(auto mapping, MappedFile::open(options.input));
     const auto bytes = mapping->bytes();
-    return tokenizer.encode({reinterpret_cast<const char *>(bytes.data()), bytes.size()});
+    return tokenizer.encode({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
-Result<void> tokenize(const TokenizeOptions &options) {
+Result<void> tokenize(const TokenizeOptions& options) {
     MNM_TRY(FoundTokenizer found, read_tokenizer(options.tokenizer));
     const Tokenizer tokenizer(std::move(found.file));
     MNM_TRY(const std::vector<TokenId> ids, encode_input(options, tokenizer));
@@ -59,16 +59,16 @@ Result<void> tokenize(const TokenizeOptions &options) {
         print(fmt::format("{}\n", fmt::join(ids, ",")));
     } else {
         for (const TokenId id : ids)
-            print(fmt::format("{:>6}  {}\n", id, json_string(tokenizer.bytes(id))));
+            print_foreign(fmt::format("{:>6}  {}\n", id, json_string(tokenizer.bytes(id))));
     }
     return {};
 }
 
 } // namespace
 
-Command add_tokenize(CLI::App &app) {
+Command add_tokenize(CLI::App& app) {
     auto options = std::make_shared<TokenizeOptions>();
-    CLI::App *parser = app.add_subcommand("tokenize", "Show a text as tokens");
+    CLI::App* parser = app.add_subcommand("tokenize", "Show a text as tokens");
     parser->add_option("FILE", options->input, "Text, as it is; - for standard input")->required();
     parser
         ->add_option("--tokenizer", options->tokenizer,

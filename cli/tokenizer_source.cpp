@@ -17,27 +17,27 @@ bool is_tokenizer_bin(std::span<const std::byte> bytes) {
            std::memcmp(bytes.data(), magic.data(), magic.size()) == 0;
 }
 
-Result<FoundTokenizer> parse(std::span<const std::byte> bytes, const std::string &source) {
+Result<FoundTokenizer> parse(std::span<const std::byte> bytes, const std::string& source) {
     MNM_TRY(TokenizerFile file, parse_tokenizer(bytes, source));
     return FoundTokenizer{source, {bytes.begin(), bytes.end()}, std::move(file)};
 }
 
-std::string beside(const ModelFile &model) {
+std::string beside(const ModelFile& model) {
     // By way of u8string, so that Windows keeps names outside its own code page.
     const std::filesystem::path path(
-        std::u8string(reinterpret_cast<const char8_t *>(model.path().c_str())));
+        std::u8string(reinterpret_cast<const char8_t*>(model.path().c_str())));
     const std::u8string found = (path.parent_path() / "tokenizer.bin").u8string();
     return {found.begin(), found.end()};
 }
 
-bool exists(const std::string &path) {
+bool exists(const std::string& path) {
     std::error_code ignored;
     return std::filesystem::exists(std::filesystem::path(std::u8string(path.begin(), path.end())),
                                    ignored);
 }
 
-Result<void> check_fit(const FoundTokenizer &found, const ModelFile &model) {
-    const ModelDetails &details = model.details;
+Result<void> check_fit(const FoundTokenizer& found, const ModelFile& model) {
+    const ModelDetails& details = model.details;
     if (found.file.vocab != details.config.vocab) {
         return Error{fmt::format("{}: the tokenizer has {} tokens, the model {} has {}",
                                  found.source, found.file.vocab, model.path(),
@@ -54,7 +54,7 @@ Result<void> check_fit(const FoundTokenizer &found, const ModelFile &model) {
 
 } // namespace
 
-Result<FoundTokenizer> read_tokenizer(const std::string &path) {
+Result<FoundTokenizer> read_tokenizer(const std::string& path) {
     MNM_TRY(auto mapping, MappedFile::open(path));
     if (is_tokenizer_bin(mapping->bytes())) return parse(mapping->bytes(), path);
     MNM_TRY(ModelFile model, open_model(path));
@@ -63,8 +63,8 @@ Result<FoundTokenizer> read_tokenizer(const std::string &path) {
     return *std::move(found);
 }
 
-Result<std::optional<FoundTokenizer>> find_tokenizer(const ModelFile &model,
-                                                     const std::string &given) {
+Result<std::optional<FoundTokenizer>> find_tokenizer(const ModelFile& model,
+                                                     const std::string& given) {
     std::optional<FoundTokenizer> found;
     if (!given.empty()) {
         MNM_TRY(found, read_tokenizer(given));
@@ -79,7 +79,7 @@ Result<std::optional<FoundTokenizer>> find_tokenizer(const ModelFile &model,
     return found;
 }
 
-Result<FoundTokenizer> need_tokenizer(const ModelFile &model, const std::string &given) {
+Result<FoundTokenizer> need_tokenizer(const ModelFile& model, const std::string& given) {
     MNM_TRY(auto found, find_tokenizer(model, given));
     if (found) return *std::move(found);
     return Error{fmt::format("{}: no tokenizer in the model file and no {}; give one with "

@@ -20,14 +20,14 @@ struct FoundTokenizer {
 };
 
 /// A tokenizer.bin, or the tokenizer inside a model file.
-Result<FoundTokenizer> read_tokenizer(const std::string &path);
+Result<FoundTokenizer> read_tokenizer(const std::string& path);
 
 /// `given` if it is not empty, else the one inside the model, else tokenizer.bin beside the model;
 /// nothing when there is none of these. Errors: it has another vocabulary size or hash than the
 /// model.
-Result<std::optional<FoundTokenizer>> find_tokenizer(const ModelFile &model,
-                                                     const std::string &given);
+Result<std::optional<FoundTokenizer>> find_tokenizer(const ModelFile& model,
+                                                     const std::string& given);
 /// The same, where nothing can be done without one: the error says where it was looked for.
-Result<FoundTokenizer> need_tokenizer(const ModelFile &model, const std::string &given);
+Result<FoundTokenizer> need_tokenizer(const ModelFile& model, const std::string& given);
 
 } // namespace mnm::cli

@@ -69,6 +69,16 @@ class Quantize(command_line.Case):
                  names=[2056, 2048])
         self.assertEqual(self.leftovers(), ["tokenizer.bin"])
 
+    def test_a_name_that_is_not_utf8(self):
+        odd = os.fsencode(self.folder) + b"/odd\xff\x1b.ckpt"
+        shutil.copy(CHECKPOINT, odd)
+        out = self.folder / "out"
+        for command in ("quantize", "gguf"):
+            done = subprocess.run([MNM, command, odd, out, "--tokenizer", TOKENIZER],
+                                  stdout=subprocess.PIPE, check=True)
+            done.stdout.decode()
+            self.assertIn("odd\ufffd", str(self.json("info", out)))
+
     def test_requantizing_is_refused(self):
         self.bad(1, "quantize", self.quantized("q4"), self.folder / "again.mnm", names=["q4"])
 
