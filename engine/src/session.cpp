@@ -24,6 +24,9 @@ constexpr std::size_t logits_batch = 16;
 /// Tokens whose attention walks the cache together, so that a key block is read once for all.
 constexpr std::size_t attention_tile = 8;
 
+/// Work, in weight bytes times tokens, below which sharing a product costs more than it saves.
+constexpr std::size_t shared_work = std::size_t{512} << 10;
+
 } // namespace
 
 struct Session::State {
@@ -88,6 +91,10 @@ struct Session::State {
     void head(std::size_t first, std::size_t count);
     template <class Body>
     void each_token(std::size_t count, Body&& body);
+    template <class Body>
+    void share(std::size_t n, std::size_t grain, std::size_t work, Body&& body);
+    template <class Pass>
+    void together(std::size_t count, Pass&& pass);
 
     Result<void> check(std::span<const TokenId> tokens) const;
 };
@@ -103,6 +110,27 @@ void Session::State::each_token(std::size_t count, Body&& body) {
         for (std::size_t t = begin; t < end; ++t)
             body(t);
     });
+}
+
+/// Ranges over [0, n) by the team, or by the caller alone when there is too little to do.
+template <class Body>
+void Session::State::share(std::size_t n, std::size_t grain, std::size_t work, Body&& body) {
+    if (work < shared_work) {
+        body(std::size_t{0}, n, 0U);
+    } else {
+        parallel.for_ranges(n, grain, body);
+    }
+}
+
+/// A pass of `count` tokens, with the team gathered if any product of a layer is worth sharing.
+template <class Pass>
+void Session::State::together(std::size_t count, Pass&& pass) {
+    const Layer& layer = model.layers().front();
+    if (std::max(layer.gate_up.bytes(), layer.qkv.bytes()) * count < shared_work) {
+        pass();
+    } else {
+        parallel.enter(pass);
+    }
 }
 
 void Session::State::embed(std::span<const TokenId> tokens) {
@@ -158,10 +186,10 @@ void Session::State::multiply(const Matrix& w, const Activations& a, std::size_t
 
 void Session::State::project(const Matrix& w, const Activations& a, std::size_t count, float* y,
                              bool add) {
-    parallel.for_ranges(w.rows, kernels::row_block,
-                        [&](std::size_t begin, std::size_t end, unsigned worker) {
-                            multiply(w, a, count, begin, end, {y, w.rows, add}, worker);
-                        });
+    share(w.rows, kernels::row_block, w.bytes() * count,
+          [&](std::size_t begin, std::size_t end, unsigned worker) {
+              multiply(w, a, count, begin, end, {y, w.rows, add}, worker);
+          });
 }
 
 /// Rotates a token's queries and keys and puts keys and values into the cache.
@@ -217,7 +245,8 @@ void Session::State::attention(std::size_t layer, std::size_t count) {
     // Later tokens see more keys: tiles go round the heads from the last ones down, so that equal
     // ranges hold about equal work.
     const std::size_t tiles = (count + attention_tile - 1) / attention_tile;
-    parallel.for_ranges(config.kv_heads * tiles, 1, [&](std::size_t b, std::size_t e, unsigned) {
+    const std::size_t read = 2 * (position + count) * config.kv_heads * head_stride * sizeof(float);
+    share(config.kv_heads * tiles, 1, read * count, [&](std::size_t b, std::size_t e, unsigned) {
         for (std::size_t i = b; i < e; ++i) {
             const std::size_t tile = i / config.kv_heads;
             const std::size_t start = tile * attention_tile;
@@ -229,18 +258,18 @@ void Session::State::attention(std::size_t layer, std::size_t count) {
 void Session::State::feed_forward(const Layer& layer, std::size_t count) {
     const std::size_t ffn = config.ffn;
     const bool quantise = layer.down.type != WeightType::f32;
-    parallel.for_ranges(
-        ffn, kernels::group, [&](std::size_t begin, std::size_t end, unsigned worker) {
-            const kernels::Target target{gate_up.data(), 2 * ffn, false};
-            multiply(layer.gate_up, hidden, count, begin, end, target, worker);
-            multiply(layer.gate_up, hidden, count, ffn + begin, ffn + end, target, worker);
-            for (std::size_t t = 0; t < count; ++t) {
-                const float* gate = gate_up.data() + t * 2 * ffn;
-                float* y = inner.row(t) + begin;
-                kernel.swiglu(gate + begin, gate + ffn + begin, end - begin, y);
-                if (quantise) quantize_part(inner, t * ffn + begin, end - begin);
-            }
-        });
+    share(ffn, kernels::group, layer.gate_up.bytes() * count,
+          [&](std::size_t begin, std::size_t end, unsigned worker) {
+              const kernels::Target target{gate_up.data(), 2 * ffn, false};
+              multiply(layer.gate_up, hidden, count, begin, end, target, worker);
+              multiply(layer.gate_up, hidden, count, ffn + begin, ffn + end, target, worker);
+              for (std::size_t t = 0; t < count; ++t) {
+                  const float* gate = gate_up.data() + t * 2 * ffn;
+                  float* y = inner.row(t) + begin;
+                  kernel.swiglu(gate + begin, gate + ffn + begin, end - begin, y);
+                  if (quantise) quantize_part(inner, t * ffn + begin, end - begin);
+              }
+          });
     project(layer.down, inner, count, residual.data(), true);
 }
 
@@ -321,7 +350,7 @@ Result<Session> Session::create(const Model& model, const kernels::Kernels& kern
 Result<std::span<const float>> Session::forward(std::span<const TokenId> tokens) {
     State& s = *state_;
     MNM_CHECK(s.check(tokens));
-    s.parallel.enter([&] {
+    s.together(tokens.size(), [&] {
         for (std::size_t done = 0; done < tokens.size();) {
             const std::size_t count = std::min(s.batch, tokens.size() - done);
             s.run_layers(tokens.subspan(done, count));
@@ -340,7 +369,7 @@ Session::forward_all(std::span<const TokenId> tokens,
     const std::size_t vocab = s.config.vocab;
     for (std::size_t done = 0; done < tokens.size();) {
         const std::size_t count = std::min(s.batch, tokens.size() - done);
-        s.parallel.enter([&] { s.run_layers(tokens.subspan(done, count)); });
+        s.together(count, [&] { s.run_layers(tokens.subspan(done, count)); });
         for (std::size_t first = 0; first < count; first += logits_batch) {
             const std::size_t some = std::min(logits_batch, count - first);
             s.parallel.enter([&] { s.head(first, some); });

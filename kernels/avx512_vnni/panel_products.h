@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Integer products on zmm registers, many tokens: a prompt.
-// 32 rows are packed into two panels in which a register holds four columns of sixteen rows, and each
-// broadcast of four activations serves both.
+// 32 rows are packed into two panels in which a register holds four columns of sixteen rows, and
+// each broadcast of four activations serves both.
 #pragma once
 
 #include "kernels/avx512_vnni/token_products.h"
