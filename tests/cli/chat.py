@@ -10,11 +10,12 @@ PROMPT = "Once upon a time there was a king who had three sons."
 
 class Chat(command_line.Case):
     def test_one_shot(self):
-        done = mnm("chat", CHECKPOINT, "--prompt", PROMPT, "--seed", "7", "--max-tokens", "30")
+        arguments = ("chat", CHECKPOINT, "--prompt", PROMPT, "--seed", "7", "--max-tokens", "30")
+        done = mnm(*arguments)
         self.assertEqual(done.returncode, 0)
         self.assertRegex(done.stderr.decode(), r"^\[30 tokens, [0-9.]+ tokens/s; .*max-tokens\]\n$")
         self.assertNotIn(b"<|", done.stdout)
-        quiet = mnm("chat", CHECKPOINT, "--prompt", PROMPT, "--seed", "7", "--max-tokens", "30", "-q")
+        quiet = mnm(*arguments, "-q")
         self.assertEqual((quiet.stdout, quiet.stderr), (done.stdout, b""))
 
     def test_repeats_on_threads_and_levels(self):
@@ -54,8 +55,8 @@ class Chat(command_line.Case):
                          "/nonsense\nhello\n/reset\nhello\n//hello\n/bye\nhello\n")
         self.assertEqual(done.returncode, 0)
         text = done.stderr.decode()
-        for word in ("/system TEXT", "seed 5", "temperature 0\n", "from 0 to 100", "system text set",
-                     "no command /nonsense", "conversation forgotten"):
+        for word in ("/system TEXT", "seed 5", "temperature 0\n", "from 0 to 100",
+                     "system text set", "no command /nonsense", "conversation forgotten"):
             self.assertIn(word, text)
         self.assertEqual(text.count("tokens/s"), 3)
         first, second, _ = done.stdout.decode().splitlines()[:3]

@@ -105,8 +105,8 @@ class ChatTerminal(command_line.Case):
     def test_interrupt_stops_the_reply(self):
         # The reply is short; on a busy machine it may be over before Ctrl+C comes.
         for attempt in range(10):
-            terminal = Terminal("--max-tokens", "200", "--temp", "2", "--top-k", "0", "--top-p", "1",
-                                "--kernel", "ref", "--threads", "1")
+            terminal = Terminal("--max-tokens", "200", "--temp", "2", "--top-k", "0", "--top-p",
+                                "1", "--kernel", "ref", "--threads", "1")
             terminal.until(PROMPT)
             terminal.type("hello\n")
             terminal.until("hello\r\n")

@@ -32,8 +32,8 @@ class Quantize(command_line.Case):
         for kind in ("f32", "q8", "q4"):
             info = self.json("info", self.quantized(kind), "--verify")
             self.assertEqual((info["format"], info["type"]), ("mnm2", kind))
-            shape = [info[key] for key in ("layers", "width", "heads", "kv_heads", "head_dim", "ffn",
-                                           "vocab", "context", "parameters")]
+            keys = "layers width heads kv_heads head_dim ffn vocab context parameters"
+            shape = [info[key] for key in keys.split()]
             self.assertEqual(shape, [4, 192, 3, 1, 64, 512, 2048, 256, 1967808])
             self.assertTrue(info["tokenizer"])
             self.assertEqual(info["sampling"]["top_k"], 64)
@@ -45,8 +45,8 @@ class Quantize(command_line.Case):
         self.assertNotEqual(first, self.quantized("q4", "--no-fit").read_bytes())
 
     def test_rope_base(self):
-        self.assertEqual(self.json("info", self.quantized("q8", "--rope-base", "5000"))["rope_base"],
-                         5000)
+        info = self.json("info", self.quantized("q8", "--rope-base", "5000"))
+        self.assertEqual(info["rope_base"], 5000)
 
     def test_no_tokenizer(self):
         alone = self.folder / "alone.ckpt"
@@ -114,7 +114,7 @@ class Quantize(command_line.Case):
         self.assertEqual(old.read_text(), "old")
 
     def test_a_signal_leaves_nothing(self):
-        # Whether the signal comes before, while or after the file is written: nothing but it is left.
+        # Before, while or after the file is written: nothing but it is left.
         for number, status in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
             for delay in (0.002, 0.01, 0.02):
                 out = self.folder / "out.mnm"

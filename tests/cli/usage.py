@@ -38,7 +38,8 @@ class Usage(command_line.Case):
                 self.bad(2, *arguments, names=["--help"])
 
     def test_a_bad_type_lists_the_types(self):
-        self.bad(2, "quantize", CHECKPOINT, "o.mnm", "--type", "q9", names=["q8, q4, f32", "nearest"])
+        self.bad(2, "quantize", CHECKPOINT, "o.mnm", "--type", "q9",
+                 names=["q8, q4, f32", "nearest"])
         self.bad(2, "quantize", CHECKPOINT, "o.mnm", "--type", "f16", names=["q8, q4, f32"])
         self.bad(2, "gguf", CHECKPOINT, "o.gguf", "--type", "q4km", names=["nearest: q4_0"])
         self.bad(2, "gguf", CHECKPOINT, "o.gguf", "--pre", "nanochat", names=["llama-bpe, qwen2"])

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Feeds token ids to llama.cpp and prints the ids it continues with, greedily.
 //
-// node evaluate.mjs JOB.json: {"modules": folder of node-llama-cpp, "runs": [{"model", "ids", "count"}]};
-// answers with one JSON list of id lists. No text is tokenized on the way.
+// node evaluate.mjs JOB.json, which holds {"modules": folder of node-llama-cpp, "runs": [{"model",
+// "ids", "count"}]}; answers with one JSON list of id lists. No text is tokenized on the way.
 import { readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 
