@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // mnm eval: how well a model predicts a text, and how far it is from another one.
 #include "cli/command.h"
+#include "cli/inputs.h"
 #include "cli/options.h"
 #include "cli/progress.h"
 #include "cli/report.h"
@@ -38,7 +39,8 @@ Result<std::vector<EvaluationRow>> read_rows(const EvalOptions& options, const M
     if (tokenizer == nullptr) {
         MNM_TRY(auto missing, need_tokenizer(model.file(), options.tokenizer));
     }
-    const auto bytes = mapping->bytes();
+    MNM_TRY(const auto text, open_text(options.data));
+    const auto bytes = text->bytes();
     std::vector<TokenId> tokens = {tokenizer->bos()};
     tokenizer->encode({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, tokens);
     return evaluation_rows(tokens, model.config(), options.rows);

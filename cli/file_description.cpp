@@ -225,8 +225,15 @@ Result<FileDescription> describe_file(const std::string& path, bool verify) {
         return plain(gguf_json(file));
     }
     MNM_TRY(const ModelFile model, open_model(path));
-    if (verify) MNM_CHECK(verify_tensors(model));
-    return FileDescription{model_json(model), model_text(model)};
+    FileDescription description{model_json(model), model_text(model)};
+    if (!verify) return description;
+    MNM_CHECK(verify_tensors(model));
+    const auto verified = std::count_if(model.tensors.begin(), model.tensors.end(),
+                                        [](const TensorView& t) { return t.checksum.has_value(); });
+    description.json["tensors_verified"] = verified;
+    description.text += verified == 0 ? "verified        nothing: this format has no checksums\n"
+                                      : fmt::format("verified        {} tensors\n", verified);
+    return description;
 }
 
 } // namespace mnm::cli

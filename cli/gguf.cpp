@@ -3,6 +3,7 @@
 #include "formats/gguf.h"
 #include "cli/command.h"
 #include "cli/conversion_report.h"
+#include "cli/inputs.h"
 #include "cli/options.h"
 #include "cli/progress.h"
 #include "cli/report.h"
@@ -41,7 +42,7 @@ struct Comparison {
 Result<std::vector<Comparison>> compare_all(const ExportOptions& options) {
     std::string text(sample_text());
     if (!options.sample.empty()) {
-        MNM_TRY(auto mapping, MappedFile::open(options.sample));
+        MNM_TRY(auto mapping, open_text(options.sample));
         const auto bytes = mapping->bytes();
         text.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     }
@@ -90,6 +91,7 @@ nlohmann::ordered_json comparison_json(const std::vector<Comparison>& comparison
 Result<void> export_gguf(const ExportOptions& options) {
     MNM_TRY(ModelFile source, open_model(options.input));
     MNM_TRY(FoundTokenizer tokenizer, need_tokenizer(source, options.tokenizer));
+    MNM_CHECK(keep_inputs(options.output, {options.input, tokenizer.source, options.sample}));
     source.details.tokenizer = std::move(tokenizer.bytes);
     source.details.tokenizer_hash = tokenizer.file.hash;
     if (source.details.chat_template.empty()) source.details.chat_template = native_chat_template();

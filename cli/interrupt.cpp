@@ -56,6 +56,7 @@ void handle_signals() {
 #ifndef _WIN32
     install_unless_ignored(SIGHUP);
     std::signal(SIGPIPE, SIG_IGN);
+    std::signal(SIGXFSZ, SIG_IGN); // a file too large is a write error that we report
 #endif
 }
 

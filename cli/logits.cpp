@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // mnm logits: what a model says after each of the given tokens, for comparing with other tools.
 #include "cli/command.h"
+#include "cli/inputs.h"
 #include "cli/npy_file.h"
 #include "cli/options.h"
 #include "cli/report.h"
@@ -8,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <memory>
 
 namespace mnm::cli {
@@ -23,8 +25,8 @@ struct LogitsOptions {
 
 Result<void> logits(const LogitsOptions& options) {
     MNM_TRY(const Model model, Model::open(options.model));
-    if (same_file(options.model, options.output))
-        return Error{fmt::format("{}: input and output are the same file", options.output)};
+    const auto tokenizer = std::filesystem::path(options.model).replace_filename("tokenizer.bin");
+    MNM_CHECK(keep_inputs(options.output, {options.model, tokenizer.string()}));
     const std::uint64_t vocab = model.config().vocab;
     Parallel parallel(options.engine.count());
     MNM_TRY(Session session, Session::create(model, options.engine.kernels(), parallel));

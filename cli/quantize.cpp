@@ -2,6 +2,7 @@
 // mnm quantize: a trainer's checkpoint becomes a model file.
 #include "cli/command.h"
 #include "cli/conversion_report.h"
+#include "cli/inputs.h"
 #include "cli/options.h"
 #include "cli/progress.h"
 #include "cli/report.h"
@@ -60,6 +61,12 @@ ModelDetails complete(const ModelFile& source, const QuantizeOptions& options,
 Result<void> quantize(const QuantizeOptions& options) {
     MNM_TRY(ModelFile source, open_model(options.input));
     MNM_TRY(auto tokenizer, find_tokenizer(source, options.tokenizer));
+    MNM_CHECK(keep_inputs(options.output, {options.input, tokenizer ? tokenizer->source : ""}));
+    const Codec* stored = source.uniform_codec();
+    if (stored != nullptr && stored->name == options.type && options.type != "f32" &&
+        !options.report.quiet)
+        note(fmt::format("note: the input is {} already; its weights are copied as they are",
+                         stored->name));
     if (!tokenizer && options.format == "mnm2" && !options.report.quiet)
         note("note: no tokenizer found; chatting with this file will need --tokenizer FILE");
 

@@ -18,6 +18,8 @@ struct Matrix {
     const std::byte* data = nullptr;
     const float* scales = nullptr; ///< q8 [rows], q4 [rows][cols / 32], null for f32
 
+    /// One row as floats, [cols].
+    void decode_row(std::uint64_t row, float* values) const;
     /// Bytes a product reads.
     std::uint64_t bytes() const;
 };

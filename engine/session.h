@@ -30,7 +30,8 @@ class Session {
 
     /// Appends the tokens and returns the logits [V] after the last one, valid until the next call.
     /// The bits do not depend on how a text is cut into calls, nor on threads or level. Errors: no
-    /// tokens, a token id >= V, more tokens than the context has room for.
+    /// tokens, a token id >= V, more tokens than the context has room for, logits that are not
+    /// finite (the weights are damaged, or overflow float).
     Result<std::span<const float>> forward(std::span<const TokenId> tokens);
 
     /// The same, with the logits after every token: row(i, logits) for token i of this call, in

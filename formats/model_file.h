@@ -119,6 +119,10 @@ Result<ModelFile> open_model(const std::string& path);
 /// the disk.
 Result<void> verify_tensors(const ModelFile& file);
 
+/// What a file that is not what was expected looks like, for a message: "it looks like an HTML
+/// page".
+std::string describe_content(std::span<const std::byte> file);
+
 /// The tensors a model of this config has, in .mnm order (that of the checkpoint: embedding, the
 /// matrices of each layer, the norms, then the head when untied), with every matrix in `matrices`
 /// and every norm in f32. Codec and source are filled in; source names equal names.

@@ -6,7 +6,6 @@
 #include <xxhash.h>
 
 #include <atomic>
-#include <bit>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
@@ -34,14 +33,26 @@ struct PlaneHashes {
     XXH64_state_t* scales;
 };
 
-/// False when an exponent is all ones: infinity or not a number.
-bool all_finite(const float* x, std::size_t n) {
-    std::uint32_t found = 0;
-    for (std::size_t i = 0; i < n; ++i) {
-        const auto bits = std::bit_cast<std::uint32_t>(x[i]) & 0x7F800000U;
-        found |= bits == 0x7F800000U ? 1U : 0U;
+/// The largest magnitude a type can hold: its half-precision numbers end at 65504.
+float largest_weight(WeightType type) {
+    switch (type) {
+    case WeightType::f16:
+        return 65504.0f;
+    case WeightType::q8_0:
+        return 127 * 65504.0f;
+    case WeightType::q4_0:
+        return 7 * 65504.0f;
+    default:
+        return std::numeric_limits<float>::max();
     }
-    return found == 0;
+}
+
+/// False when a weight is beyond `limit`, infinite or not a number.
+bool all_within(const float* x, std::size_t n, float limit) {
+    unsigned outside = 0;
+    for (std::size_t i = 0; i < n; ++i)
+        outside |= std::fabs(x[i]) <= limit ? 0U : 1U;
+    return outside == 0;
 }
 
 class Converter {
@@ -115,7 +126,7 @@ class Converter {
                     from.codec->decode(stored, nullptr, 1, planned.cols, decoded.data());
                     values = decoded.data();
                 }
-                if (!all_finite(values, planned.cols)) {
+                if (!all_within(values, planned.cols, largest_weight(to.type))) {
                     std::uint64_t seen = bad_row.load();
                     while (first + r < seen && !bad_row.compare_exchange_weak(seen, first + r)) {
                     }
@@ -126,9 +137,10 @@ class Converter {
             }
         });
         if (bad_row != std::numeric_limits<std::uint64_t>::max()) {
-            return Error{fmt::format("{}: tensor {} row {} holds a weight that is not finite; "
-                                     "expected numbers (did the training diverge?)",
-                                     source_.path(), from.name, bad_row.load())};
+            return Error{fmt::format("{}: tensor {} row {} holds a weight that is not finite or "
+                                     "beyond {}, the most {} can hold (did the training diverge?)",
+                                     source_.path(), from.name, bad_row.load(),
+                                     largest_weight(to.type), to.name)};
         }
         XXH64_update(hashes_[index].data, data, rows * data_bytes);
         if (scale_bytes > 0) XXH64_update(hashes_[index].scales, scales, rows * scale_bytes);

@@ -96,11 +96,16 @@ Result<std::vector<EvaluationRow>> evaluation_rows(const TokenStream& stream,
         return Error{fmt::format("{}: made with tokenizer {:016x}, the model has {:016x}", name,
                                  stream.tokenizer_hash, tokenizer_hash)};
     }
+    if (stream.block > config.context) {
+        return Error{fmt::format("{}: packed in rows of {} tokens, the model's context is {}", name,
+                                 stream.block, config.context)};
+    }
+    const std::size_t length = stream.block != 0 ? stream.block : config.context;
     const std::uint16_t mask = stream.chat ? 0x7FFF : 0xFFFF;
     const std::span<const std::uint16_t> tokens = stream.tokens;
     std::vector<EvaluationRow> rows;
     cut_rows(
-        tokens.size(), config.context, row_limit,
+        tokens.size(), length, row_limit,
         [&](std::size_t i) { return static_cast<TokenId>(tokens[i] & mask); },
         [&](std::size_t i) { return !stream.chat || (tokens[i] & TokenStream::target_bit) != 0; },
         rows);
@@ -126,6 +131,15 @@ Result<Evaluation> evaluate(const Model& model, const Model* reference, const To
     if (reference != nullptr && reference->config().vocab != vocab) {
         return Error{fmt::format("{}: vocabulary {} found, {} has {}", reference->file().path(),
                                  reference->config().vocab, model.file().path(), vocab)};
+    }
+    for (const EvaluationRow& row : rows) {
+        const Model* shorter =
+            reference != nullptr && row.inputs.size() > reference->config().context ? reference
+                                                                                    : nullptr;
+        if (shorter == nullptr) continue;
+        return Error{fmt::format("{}: a context of {} found, expected at least the {} of {}",
+                                 shorter->file().path(), shorter->config().context,
+                                 row.inputs.size(), model.file().path())};
     }
     MNM_TRY(Session session, Session::create(model, kernels, parallel));
     std::optional<Session> reference_session;

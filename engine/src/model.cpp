@@ -14,6 +14,13 @@ std::uint64_t Matrix::bytes() const {
     return rows * (stored.data_row_bytes(cols) + stored.scale_row_bytes(cols));
 }
 
+void Matrix::decode_row(std::uint64_t row, float* values) const {
+    const Codec& stored = codec(type);
+    const auto* scale = reinterpret_cast<const std::byte*>(scales);
+    if (scale != nullptr) scale += row * stored.scale_row_bytes(cols);
+    stored.decode(data + row * stored.data_row_bytes(cols), scale, 1, cols, values);
+}
+
 namespace {
 
 /// Finds tensors by name and remembers the first thing that was wrong.

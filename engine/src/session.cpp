@@ -76,8 +76,7 @@ struct Session::State {
     }
 
     void embed(std::span<const TokenId> tokens);
-    void quantize_part(Activations& a, std::size_t offset, std::size_t n) const;
-    void quantize(Activations& a, std::size_t token) const;
+    void quantize(Activations& a, std::size_t offset, std::size_t n) const;
     void normalise(const float* source, const float* weight, Activations& target,
                    std::size_t source_token, std::size_t token, bool quantise);
     void multiply(const Matrix& w, const Activations& a, std::size_t count, std::size_t begin,
@@ -97,6 +96,7 @@ struct Session::State {
     void together(std::size_t count, Pass&& pass);
 
     Result<void> check(std::span<const TokenId> tokens) const;
+    Result<void> check_logits(std::size_t place, const float* row) const;
 };
 
 /// One token is done at once by the caller: waking a thread would cost more.
@@ -134,34 +134,23 @@ void Session::State::together(std::size_t count, Pass&& pass) {
 }
 
 void Session::State::embed(std::span<const TokenId> tokens) {
-    const Matrix& e = model.embedding();
-    const Codec& stored = codec(e.type);
-    const std::size_t row_bytes = stored.data_row_bytes(e.cols);
-    const std::size_t scale_bytes = stored.scale_row_bytes(e.cols);
-    const auto* scales = reinterpret_cast<const std::byte*>(e.scales);
     for (std::size_t t = 0; t < tokens.size(); ++t) {
-        stored.decode(e.data + tokens[t] * row_bytes,
-                      scales == nullptr ? nullptr : scales + tokens[t] * scale_bytes, 1, e.cols,
-                      residual.data() + t * e.cols);
+        model.embedding().decode_row(tokens[t], residual.data() + t * config.width);
     }
 }
 
 /// Values [offset, offset + n) of the whole array; both multiples of a group.
-void Session::State::quantize_part(Activations& a, std::size_t offset, std::size_t n) const {
+void Session::State::quantize(Activations& a, std::size_t offset, std::size_t n) const {
     kernel.quantize(a.x.data() + offset, n, a.q.data() + offset,
                     a.scale.data() + offset / kernels::group,
                     a.sum.data() + offset / kernels::group);
-}
-
-void Session::State::quantize(Activations& a, std::size_t token) const {
-    quantize_part(a, token * a.cols, a.cols);
 }
 
 void Session::State::normalise(const float* source, const float* weight, Activations& target,
                                std::size_t source_token, std::size_t token, bool quantise) {
     kernel.rmsnorm(source + source_token * config.width, weight, config.width,
                    static_cast<float>(config.norm_eps), target.row(token));
-    if (quantise) quantize(target, token);
+    if (quantise) quantize(target, token * config.width, config.width);
 }
 
 void Session::State::multiply(const Matrix& w, const Activations& a, std::size_t count,
@@ -267,7 +256,7 @@ void Session::State::feed_forward(const Layer& layer, std::size_t count) {
                   const float* gate = gate_up.data() + t * 2 * ffn;
                   float* y = inner.row(t) + begin;
                   kernel.swiglu(gate + begin, gate + ffn + begin, end - begin, y);
-                  if (quantise) quantize_part(inner, t * ffn + begin, end - begin);
+                  if (quantise) quantize(inner, t * ffn + begin, end - begin);
               }
           });
     project(layer.down, inner, count, residual.data(), true);
@@ -293,7 +282,7 @@ void Session::State::run_layers(std::span<const TokenId> tokens) {
                             attended.data() + (t * config.heads + h) * head_stride,
                             config.head_dim * sizeof(float));
             }
-            if (layer.output.type != WeightType::f32) quantize(mixed, t);
+            if (layer.output.type != WeightType::f32) quantize(mixed, t * mixed.cols, mixed.cols);
         });
         project(layer.output, mixed, count, residual.data(), true);
         each_token(count, [&](std::size_t t) {
@@ -330,6 +319,14 @@ Result<void> Session::State::check(std::span<const TokenId> tokens) const {
     return {};
 }
 
+Result<void> Session::State::check_logits(std::size_t place, const float* row) const {
+    if (std::all_of(row, row + config.vocab, [](float x) { return std::isfinite(x); })) return {};
+    return Error{
+        fmt::format("{}: the logits after token {} are not finite; the weights are damaged "
+                    "or too large for float (did the training diverge?)",
+                    model.file().path(), place)};
+}
+
 Session::Session(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Session::~Session() = default;
 Session::Session(Session&&) noexcept = default;
@@ -358,6 +355,7 @@ Result<std::span<const float>> Session::forward(std::span<const TokenId> tokens)
             if (done == tokens.size()) s.head(count - 1, 1);
         }
     });
+    MNM_CHECK(s.check_logits(s.position - 1, s.logits.data()));
     return std::span<const float>(s.logits.data(), s.config.vocab);
 }
 
@@ -374,6 +372,8 @@ Session::forward_all(std::span<const TokenId> tokens,
             const std::size_t some = std::min(logits_batch, count - first);
             s.parallel.enter([&] { s.head(first, some); });
             for (std::size_t t = 0; t < some; ++t) {
+                const std::size_t place = s.position - count + first + t;
+                MNM_CHECK(s.check_logits(place, s.logits.data() + t * vocab));
                 row(done + first + t, {s.logits.data() + t * vocab, vocab});
             }
         }

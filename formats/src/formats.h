@@ -36,9 +36,6 @@ Tensors list_mnm1(std::shared_ptr<const MappedFile> file);
 Tensors list_mnm2(std::shared_ptr<const MappedFile> file);
 Tensors list_gguf(std::shared_ptr<const MappedFile> file);
 
-/// What a file that no reader knows looks like, for a message: "an HTML page", "a zip archive", ...
-std::string describe_content(std::span<const std::byte> file);
-
 /// Bytes that the tensors of standard_tensors() take in formats ckpt (f32) and mnm1, each matrix
 /// padded to 64. Made without making the list, so that a hostile shape costs nothing. The config
 /// has been checked.

@@ -58,6 +58,16 @@ class Evaluate(command_line.Case):
         text.write_text("")
         self.bad(1, "eval", CHECKPOINT, "--data", text, names=[text])
 
+    def test_binary_data_is_no_text(self):
+        model = self.quantized("q8")
+        self.bad(1, "eval", model, "--data", CHECKPOINT, names=["no text"])
+        self.bad(1, "eval", model, "--data", TOKENIZER, names=["no text"])
+
+    def test_verify_says_what_it_verified(self):
+        found = self.json("info", self.quantized("q8"), "--verify")
+        self.assertEqual(found["tensors_verified"], len(found["tensors"]))
+        self.assertIn(b"no checksums", self.good("info", CHECKPOINT, "--verify"))
+
     def test_same_bits(self):
         for kind in ("f32", "q8", "q4"):
             model = self.quantized(kind)

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
 """mnm gguf: what is written and what is said about the pre-tokenizer."""
+import pathlib
 import shutil
+import struct
 
 import command_line
-from command_line import CHECKPOINT
+from command_line import CHECKPOINT, MODELS
 
 
 class Gguf(command_line.Case):
@@ -26,6 +28,34 @@ class Gguf(command_line.Case):
         self.good("gguf", self.quantized("f32"), two, "--name", "x")
         self.assertEqual(one.read_bytes(), two.read_bytes())
         self.bad(1, "gguf", self.quantized("q8"), two, names=["q8"])
+
+    def test_no_input_is_overwritten(self):
+        sample = self.folder / "sample.txt"
+        sample.write_text("some words")
+        folder = self.folder / "trained"
+        folder.mkdir()
+        for name in ("tales-chat.ckpt", "tokenizer.bin"):
+            shutil.copy(MODELS / name, folder / name)
+        tokenizer = folder / "tokenizer.bin"
+        before = tokenizer.read_bytes()
+        model = folder / "tales-chat.ckpt"
+        self.bad(1, "gguf", model, sample, "--sample", sample, names=["also an input"])
+        self.bad(1, "gguf", model, tokenizer, names=["also an input"])
+        self.bad(1, "quantize", model, tokenizer, names=["also an input"])
+        self.bad(1, "logits", model, "--ids", "1", "--out", tokenizer, names=["also an input"])
+        self.assertEqual(tokenizer.read_bytes(), before)
+        self.assertEqual(sample.read_text(), "some words")
+
+    def test_f16_overflow_is_refused(self):
+        data = bytearray(pathlib.Path(CHECKPOINT).read_bytes())
+        data[4096 + 16:4096 + 20] = struct.pack("<f", 1e30)
+        model = self.folder / "huge.ckpt"
+        model.write_bytes(data)
+        shutil.copy(MODELS / "tokenizer.bin", self.folder / "tokenizer.bin")
+        for kind in ("f16", "q8_0", "q4_0"):
+            self.bad(1, "gguf", model, self.folder / "out.gguf", "--type", kind,
+                     names=["token_embd.weight", "row 0", kind])
+        self.good("gguf", model, self.folder / "out.gguf", "--type", "f32")
 
     def test_no_fit(self):
         one, two = self.folder / "one.gguf", self.folder / "two.gguf"

@@ -88,4 +88,17 @@ BOOST_AUTO_TEST_CASE(rows_are_cut_at_the_context_and_a_short_rest_is_dropped) {
     BOOST_TEST(!evaluation_rows(std::span(ids).first(1), config, {}));
 }
 
+BOOST_AUTO_TEST_CASE(a_reference_with_a_shorter_context_is_refused) {
+    const TempFolder folder;
+    ModelConfig brief = odd_config();
+    brief.context = 32;
+    const Model model = random_model(folder, odd_config(), WeightType::q8, 1);
+    const Model reference = random_model(folder, brief, WeightType::q8, 2);
+    const auto rows = must(evaluation_rows(some_tokens(200, 333), model.config(), {}));
+    Parallel parallel(1);
+    const auto got = evaluate(model, &reference, nullptr, rows, kernels::best(), parallel, {});
+    BOOST_REQUIRE(!got);
+    BOOST_TEST(got.error().message.find("32") != std::string::npos);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

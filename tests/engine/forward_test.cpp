@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <limits>
 
 using namespace mnm;
 using namespace mnm::tests;
@@ -87,6 +89,27 @@ BOOST_AUTO_TEST_CASE(refusals_name_the_numbers) {
     BOOST_REQUIRE(!many);
     BOOST_TEST(many.error().message.find("160") != std::string::npos);
     BOOST_TEST(session.position() == 0U);
+}
+
+/// A NaN spreads, an infinity becomes one. Neither is answered.
+BOOST_AUTO_TEST_CASE(logits_that_are_no_numbers_are_refused) {
+    const TempFolder folder;
+    for (const float bad :
+         {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+        const std::string path = write_random_checkpoint(folder / "bad.ckpt", odd_config(), 5);
+        auto bytes = read_bytes(path);
+        for (std::size_t i = 0; i < 333 * 288; i += 7)
+            std::memcpy(&bytes[4096 + 4 * i], &bad, 4);
+        write_bytes(path, bytes);
+        const Model model = must(Model::open(path));
+        Parallel parallel(1);
+        Session session = must(Session::create(model, kernels::best(), parallel));
+        const auto ids = some_tokens(3, 333);
+        const auto last = session.forward(ids);
+        BOOST_REQUIRE(!last);
+        BOOST_TEST(last.error().message.find("not finite") != std::string::npos);
+        BOOST_TEST(!session.forward_all(ids, [](std::size_t, std::span<const float>) {}));
+    }
 }
 
 BOOST_AUTO_TEST_SUITE_END()
