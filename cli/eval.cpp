@@ -39,8 +39,8 @@ Result<std::vector<EvaluationRow>> read_rows(const EvalOptions& options, const M
     if (tokenizer == nullptr) {
         MNM_TRY(auto missing, need_tokenizer(model.file(), options.tokenizer));
     }
-    MNM_TRY(const auto text, open_text(options.data));
-    const auto bytes = text->bytes();
+    MNM_CHECK(check_text(*mapping));
+    const auto bytes = mapping->bytes();
     std::vector<TokenId> tokens = {tokenizer->bos()};
     tokenizer->encode({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, tokens);
     return evaluation_rows(tokens, model.config(), options.rows);

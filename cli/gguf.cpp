@@ -42,7 +42,8 @@ struct Comparison {
 Result<std::vector<Comparison>> compare_all(const ExportOptions& options) {
     std::string text(sample_text());
     if (!options.sample.empty()) {
-        MNM_TRY(auto mapping, open_text(options.sample));
+        MNM_TRY(auto mapping, MappedFile::open(options.sample));
+        MNM_CHECK(check_text(*mapping));
         const auto bytes = mapping->bytes();
         text.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     }

@@ -20,18 +20,15 @@ Result<void> keep_inputs(const std::string& output, std::initializer_list<std::s
     return {};
 }
 
-Result<std::shared_ptr<const MappedFile>> open_text(const std::string& path) {
-    MNM_TRY(auto mapping, MappedFile::open(path));
-    const std::span<const std::byte> bytes = mapping->bytes();
+Result<void> check_text(const MappedFile& file) {
+    const std::span<const std::byte> bytes = file.bytes();
     const auto start = bytes.first(std::min<std::size_t>(bytes.size(), 4096));
     bool binary = std::find(start.begin(), start.end(), std::byte{0}) != start.end();
     for (const Format& format : model_formats())
         binary = binary || format.probe(bytes);
-    if (binary) {
-        return Error{fmt::format("{}: is no text, {}; expected plain text or a .tok file", path,
-                                 describe_content(bytes))};
-    }
-    return mapping;
+    if (!binary) return {};
+    return Error{fmt::format("{}: is no text, {}; expected plain text or a .tok file", file.path(),
+                             describe_content(bytes))};
 }
 
 } // namespace mnm::cli

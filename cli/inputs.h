@@ -6,7 +6,6 @@
 #include "formats/result.h"
 
 #include <initializer_list>
-#include <memory>
 #include <string>
 
 namespace mnm::cli {
@@ -15,8 +14,7 @@ namespace mnm::cli {
 /// are passed over.
 Result<void> keep_inputs(const std::string& output, std::initializer_list<std::string> inputs);
 
-/// Maps a text. Errors: what MappedFile::open says; the content is binary (what it looks like is
-/// named).
-Result<std::shared_ptr<const MappedFile>> open_text(const std::string& path);
+/// Refuses a file that is no text; the error says what it looks like.
+Result<void> check_text(const MappedFile& file);
 
 } // namespace mnm::cli

@@ -2,6 +2,8 @@
 // Rows of the source, decoded and encoded in parallel, written in file order and read back.
 #include "engine/convert.h"
 
+#include "engine/src/finite.h"
+
 #include <fmt/format.h>
 #include <xxhash.h>
 
@@ -45,14 +47,6 @@ float largest_weight(WeightType type) {
     default:
         return std::numeric_limits<float>::max();
     }
-}
-
-/// False when a weight is beyond `limit`, infinite or not a number.
-bool all_within(const float* x, std::size_t n, float limit) {
-    unsigned outside = 0;
-    for (std::size_t i = 0; i < n; ++i)
-        outside |= std::fabs(x[i]) <= limit ? 0U : 1U;
-    return outside == 0;
 }
 
 class Converter {

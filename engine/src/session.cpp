@@ -3,6 +3,7 @@
 #include "engine/session.h"
 
 #include "engine/src/activations.h"
+#include "engine/src/finite.h"
 #include "engine/src/rope_table.h"
 
 #include <fmt/format.h>
@@ -11,6 +12,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <new>
 #include <vector>
 
@@ -231,13 +233,13 @@ void Session::State::attend_tile(std::size_t layer, std::size_t kv_head, std::si
 }
 
 void Session::State::attention(std::size_t layer, std::size_t count) {
-    // Later tokens see more keys: tiles go round the heads from the last ones down, so that equal
-    // ranges hold about equal work.
+    // Later tokens see more keys: early and late tiles alternate, so ranges hold equal work.
     const std::size_t tiles = (count + attention_tile - 1) / attention_tile;
     const std::size_t read = 2 * (position + count) * config.kv_heads * head_stride * sizeof(float);
     share(config.kv_heads * tiles, 1, read * count, [&](std::size_t b, std::size_t e, unsigned) {
         for (std::size_t i = b; i < e; ++i) {
-            const std::size_t tile = i / config.kv_heads;
+            const std::size_t turn = i / config.kv_heads;
+            const std::size_t tile = turn % 2 == 0 ? turn / 2 : tiles - 1 - turn / 2;
             const std::size_t start = tile * attention_tile;
             attend_tile(layer, i % config.kv_heads, start, std::min(start + attention_tile, count));
         }
@@ -320,7 +322,7 @@ Result<void> Session::State::check(std::span<const TokenId> tokens) const {
 }
 
 Result<void> Session::State::check_logits(std::size_t place, const float* row) const {
-    if (std::all_of(row, row + config.vocab, [](float x) { return std::isfinite(x); })) return {};
+    if (all_within(row, config.vocab, std::numeric_limits<float>::max())) return {};
     return Error{
         fmt::format("{}: the logits after token {} are not finite; the weights are damaged "
                     "or too large for float (did the training diverge?)",
