@@ -3,6 +3,7 @@
 #pragma once
 
 #include "engine/model.h"
+#include "engine/observer.h"
 #include "engine/parallel.h"
 #include "engine/tokenizer.h"
 #include "formats/result.h"
@@ -43,6 +44,9 @@ class Session {
     std::size_t position() const;
     /// Forgets all tokens from `position` on, so that a common beginning is not computed again.
     void rewind(std::size_t position);
+    /// From the next call on, `observer` (borrowed; null: nobody) sees what flows through the
+    /// passes.
+    void observe(Observer* observer);
     /// Bytes of the cache at full context.
     std::size_t cache_bytes() const;
 

@@ -12,22 +12,11 @@
 #include <boost/test/unit_test.hpp>
 
 #include <cstdio>
-#include <filesystem>
 
 using namespace mnm;
 using namespace mnm::tests;
 
 namespace {
-
-/// Without the lesson's file there is nothing to test.
-struct NeedsCapstone {
-    NeedsCapstone() {
-        if (std::filesystem::exists(capstone_path())) return;
-        std::fprintf(stderr, "%s is missing\n", capstone_path().c_str());
-        std::_Exit(77);
-    }
-};
-BOOST_TEST_GLOBAL_CONFIGURATION(NeedsCapstone);
 
 std::string printed(const char* format, double value) {
     char text[64];
