@@ -4,6 +4,7 @@
 
 #include "engine/model.h"
 #include "engine/parallel.h"
+#include "engine/session.h"
 #include "engine/tokenizer.h"
 #include "formats/result.h"
 #include "formats/token_stream.h"
@@ -63,6 +64,21 @@ struct Evaluation {
 /// cannot be compared (vocabulary, context), a loss that is not a number (the row is named).
 Result<Evaluation> evaluate(const Model& model, const Model* reference, const Tokenizer* tokenizer,
                             const std::vector<EvaluationRow>& rows, const kernels::Kernels& kernels,
+                            Parallel& parallel,
+                            const std::function<void(std::size_t, std::size_t)>& progress);
+
+/// The reference's logits [count][V] after the tokens [start, start + count) of a row, valid until
+/// the next call. Asked for once each, in order.
+using ReferenceLogits =
+    std::function<Result<const float*>(std::size_t row, std::size_t start, std::size_t count)>;
+/// Tokens whose logits are held at a time: about 8 MB of them, whatever the context. A multiple of
+/// it is where each piece asked of ReferenceLogits starts.
+std::size_t evaluation_piece(std::uint64_t vocab);
+
+/// The same for a session that is there already (of `model`, with an observer perhaps) and any
+/// source of reference logits, which may be empty.
+Result<Evaluation> evaluate(const Model& model, Session& session, const ReferenceLogits& reference,
+                            const Tokenizer* tokenizer, const std::vector<EvaluationRow>& rows,
                             Parallel& parallel,
                             const std::function<void(std::size_t, std::size_t)>& progress);
 

@@ -2,7 +2,7 @@
 // Scoring rows of tokens; every sum in double, in the order of the tokens.
 #include "engine/evaluate.h"
 
-#include "engine/session.h"
+#include "engine/analysis/divergence.h"
 
 #include <fmt/format.h>
 
@@ -18,15 +18,6 @@ std::size_t first_maximum(std::span<const float> x) {
     return static_cast<std::size_t>(std::max_element(x.begin(), x.end()) - x.begin());
 }
 
-/// log of the sum of exp(x), computed around the maximum.
-double log_sum_exp(std::span<const float> x) {
-    const double top = *std::max_element(x.begin(), x.end());
-    double sum = 0;
-    for (const float v : x)
-        sum += std::exp(v - top);
-    return top + std::log(sum);
-}
-
 /// What one position says, filled in by the two models one after the other.
 struct Position {
     double loss = 0;
@@ -35,15 +26,11 @@ struct Position {
     bool agrees = false;
 };
 
-/// KL(p || q) in bits from the logits of both.
-double divergence_bits(std::span<const float> p, double p_log_sum, std::span<const float> q,
-                       double q_log_sum) {
-    double sum = 0;
-    for (std::size_t i = 0; i < p.size(); ++i) {
-        const double log_p = p[i] - p_log_sum;
-        sum += std::exp(log_p) * (log_p - (q[i] - q_log_sum));
-    }
-    return sum / std::numbers::ln2;
+/// Copies each token's logits into `all`, [tokens][V].
+auto keep(std::vector<float>& all, std::size_t vocab) {
+    return [&all, vocab](std::size_t i, std::span<const float> logits) {
+        std::copy(logits.begin(), logits.end(), all.data() + i * vocab);
+    };
 }
 
 double quantile(const std::vector<double>& sorted, double f) {
@@ -122,60 +109,40 @@ Result<std::vector<EvaluationRow>> evaluation_rows(std::span<const TokenId> toke
     return checked(std::move(rows), "text");
 }
 
-Result<Evaluation> evaluate(const Model& model, const Model* reference, const Tokenizer* tokenizer,
-                            const std::vector<EvaluationRow>& rows, const kernels::Kernels& kernels,
+std::size_t evaluation_piece(std::uint64_t vocab) {
+    return std::clamp<std::size_t>((std::size_t{2} << 20) / vocab, 16, 256);
+}
+
+Result<Evaluation> evaluate(const Model& model, Session& session, const ReferenceLogits& reference,
+                            const Tokenizer* tokenizer, const std::vector<EvaluationRow>& rows,
                             Parallel& parallel,
                             const std::function<void(std::size_t, std::size_t)>& progress) {
     using Clock = std::chrono::steady_clock;
     const std::size_t vocab = model.config().vocab;
-    if (reference != nullptr && reference->config().vocab != vocab) {
-        return Error{fmt::format("{}: vocabulary {} found, {} has {}", reference->file().path(),
-                                 reference->config().vocab, model.file().path(), vocab)};
-    }
-    for (const EvaluationRow& row : rows) {
-        const Model* shorter =
-            reference != nullptr && row.inputs.size() > reference->config().context ? reference
-                                                                                    : nullptr;
-        if (shorter == nullptr) continue;
-        return Error{fmt::format("{}: a context of {} found, expected at least the {} of {}",
-                                 shorter->file().path(), shorter->config().context,
-                                 row.inputs.size(), model.file().path())};
-    }
-    MNM_TRY(Session session, Session::create(model, kernels, parallel));
-    std::optional<Session> reference_session;
-    if (reference != nullptr) {
-        MNM_TRY(Session other, Session::create(*reference, kernels, parallel));
-        reference_session.emplace(std::move(other));
-    }
-
     Evaluation result;
     Evaluation::Divergence divergence;
     std::vector<double> kl;
     std::uint64_t inputs = 0, agreeing = 0;
     double loss = 0;
-    // Logits of one piece of a row, from both models: about 8 MB each, whatever the context.
-    const std::size_t piece = std::clamp<std::size_t>((std::size_t{2} << 20) / vocab, 16, 256);
-    std::vector<float> ours(piece * vocab), theirs(reference != nullptr ? piece * vocab : 0);
+    const std::size_t piece = evaluation_piece(vocab);
+    std::vector<float> ours(piece * vocab);
     std::vector<Position> positions(piece);
 
     for (std::size_t r = 0; r < rows.size(); ++r) {
         const EvaluationRow& row = rows[r];
         session.rewind(0);
-        if (reference_session) reference_session->rewind(0);
         double row_loss = 0;
         std::uint64_t row_targets = 0;
         for (std::size_t start = 0; start < row.inputs.size(); start += piece) {
             const std::size_t count = std::min(piece, row.inputs.size() - start);
             const std::span<const TokenId> tokens(row.inputs.data() + start, count);
-            const auto keep = [vocab](std::vector<float>& all) {
-                return [&all, vocab](std::size_t i, std::span<const float> logits) {
-                    std::copy(logits.begin(), logits.end(), all.begin() + i * vocab);
-                };
-            };
             const auto began = Clock::now();
-            MNM_CHECK(session.forward_all(tokens, keep(ours)));
+            MNM_CHECK(session.forward_all(tokens, keep(ours, vocab)));
             result.seconds += std::chrono::duration<double>(Clock::now() - began).count();
-            if (reference_session) MNM_CHECK(reference_session->forward_all(tokens, keep(theirs)));
+            const float* theirs = nullptr;
+            if (reference) {
+                MNM_TRY(theirs, reference(r, start, count));
+            }
 
             parallel.for_ranges(count, 1, [&](std::size_t begin, std::size_t end, unsigned) {
                 for (std::size_t i = begin; i < end; ++i) {
@@ -184,8 +151,8 @@ Result<Evaluation> evaluate(const Model& model, const Model* reference, const To
                     const std::span<const float> q(ours.data() + i * vocab, vocab);
                     const double q_log_sum = log_sum_exp(q);
                     positions[i].loss = q_log_sum - q[target];
-                    if (theirs.empty()) continue;
-                    const std::span<const float> p(theirs.data() + i * vocab, vocab);
+                    if (theirs == nullptr) continue;
+                    const std::span<const float> p(theirs + i * vocab, vocab);
                     const double p_log_sum = log_sum_exp(p);
                     positions[i].reference_loss = p_log_sum - p[target];
                     positions[i].kl_bits = divergence_bits(p, p_log_sum, q, q_log_sum);
@@ -199,7 +166,7 @@ Result<Evaluation> evaluate(const Model& model, const Model* reference, const To
                 if (tokenizer != nullptr && !tokenizer->is_special(row.targets[start + i])) {
                     result.target_bytes += tokenizer->bytes(row.targets[start + i]).size();
                 }
-                if (theirs.empty()) continue;
+                if (theirs == nullptr) continue;
                 divergence.reference_loss_nats += positions[i].reference_loss;
                 agreeing += positions[i].agrees ? 1 : 0;
                 kl.push_back(positions[i].kl_bits);
@@ -224,7 +191,7 @@ Result<Evaluation> evaluate(const Model& model, const Model* reference, const To
         result.bits_per_byte = loss / std::numbers::ln2 / static_cast<double>(result.target_bytes);
     }
     result.tokens_per_second = static_cast<double>(inputs) / result.seconds;
-    if (reference != nullptr) {
+    if (reference) {
         double sum = 0;
         for (const double v : kl)
             sum += v;
@@ -237,6 +204,38 @@ Result<Evaluation> evaluate(const Model& model, const Model* reference, const To
         result.divergence = divergence;
     }
     return result;
+}
+
+Result<Evaluation> evaluate(const Model& model, const Model* reference, const Tokenizer* tokenizer,
+                            const std::vector<EvaluationRow>& rows, const kernels::Kernels& kernels,
+                            Parallel& parallel,
+                            const std::function<void(std::size_t, std::size_t)>& progress) {
+    const std::size_t vocab = model.config().vocab;
+    if (reference != nullptr && reference->config().vocab != vocab) {
+        return Error{fmt::format("{}: vocabulary {} found, {} has {}", reference->file().path(),
+                                 reference->config().vocab, model.file().path(), vocab)};
+    }
+    for (const EvaluationRow& row : rows) {
+        const Model* shorter =
+            reference != nullptr && row.inputs.size() > reference->config().context ? reference
+                                                                                    : nullptr;
+        if (shorter == nullptr) continue;
+        return Error{fmt::format("{}: a context of {} found, expected at least the {} of {}",
+                                 shorter->file().path(), shorter->config().context,
+                                 row.inputs.size(), model.file().path())};
+    }
+    MNM_TRY(Session session, Session::create(model, kernels, parallel));
+    if (reference == nullptr)
+        return evaluate(model, session, {}, tokenizer, rows, parallel, progress);
+    MNM_TRY(Session other, Session::create(*reference, kernels, parallel));
+    std::vector<float> theirs(evaluation_piece(vocab) * vocab);
+    const auto logits = [&](std::size_t row, std::size_t start,
+                            std::size_t count) -> Result<const float*> {
+        if (start == 0) other.rewind(0);
+        MNM_CHECK(other.forward_all({rows[row].inputs.data() + start, count}, keep(theirs, vocab)));
+        return theirs.data();
+    };
+    return evaluate(model, session, logits, tokenizer, rows, parallel, progress);
 }
 
 } // namespace mnm
