@@ -13,6 +13,9 @@
 
 namespace mnm {
 
+/// The largest magnitude a weight type can hold.
+float largest_weight(WeightType type);
+
 struct ConvertOptions {
     EncodeOptions encode;
     /// (weights done, weights in all), from the calling thread.

@@ -162,7 +162,10 @@ struct FixedPoint {
     int word() const { return 1 + integer_bits + fraction_bits; }
     double step() const { return std::ldexp(1.0, -fraction_bits); }
     std::string name() const {
-        return "Q" + std::to_string(integer_bits) + "." + std::to_string(fraction_bits);
+        std::string text = "Q";
+        text += std::to_string(integer_bits);
+        text += '.';
+        return text += std::to_string(fraction_bits);
     }
 };
 

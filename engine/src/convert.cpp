@@ -35,20 +35,6 @@ struct PlaneHashes {
     XXH64_state_t* scales;
 };
 
-/// The largest magnitude a type can hold: its half-precision numbers end at 65504.
-float largest_weight(WeightType type) {
-    switch (type) {
-    case WeightType::f16:
-        return 65504.0f;
-    case WeightType::q8_0:
-        return 127 * 65504.0f;
-    case WeightType::q4_0:
-        return 7 * 65504.0f;
-    default:
-        return std::numeric_limits<float>::max();
-    }
-}
-
 class Converter {
   public:
     Converter(const ModelFile& source, const WritePlan& plan, const ConvertOptions& options,
@@ -184,6 +170,20 @@ class Converter {
 };
 
 } // namespace
+
+/// Half-precision numbers end at 65504.
+float largest_weight(WeightType type) {
+    switch (type) {
+    case WeightType::f16:
+        return 65504.0f;
+    case WeightType::q8_0:
+        return 127 * 65504.0f;
+    case WeightType::q4_0:
+        return 7 * 65504.0f;
+    default:
+        return std::numeric_limits<float>::max();
+    }
+}
 
 Result<ConvertReport> convert(const ModelFile& source, const WritePlan& plan, const Format& format,
                               const std::string& path, const ConvertOptions& options,

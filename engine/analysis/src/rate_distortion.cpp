@@ -26,7 +26,9 @@ std::optional<Knee> find_knee(std::span<const RatePoint> points, const KneeRule&
         if (std::isfinite(points[i].kl_bits)) order.push_back(i);
     if (order.empty()) return {};
     std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-        return points[a].bits_per_weight < points[b].bits_per_weight;
+        if (points[a].bits_per_weight != points[b].bits_per_weight)
+            return points[a].bits_per_weight < points[b].bits_per_weight;
+        return points[a].kl_bits < points[b].kl_bits;
     });
     Knee knee;
     knee.floor = points[order.front()].kl_bits;
@@ -36,7 +38,9 @@ std::optional<Knee> find_knee(std::span<const RatePoint> points, const KneeRule&
     for (const std::size_t i : order) {
         knee.index = i;
         if (points[i].kl_bits <= rule.factor * knee.floor) break;
-        knee.before = i;
+        const bool same_rate =
+            knee.before && points[*knee.before].bits_per_weight == points[i].bits_per_weight;
+        if (!same_rate) knee.before = i; // the best of its rate comes first
     }
     return knee;
 }
