@@ -5,6 +5,7 @@
 #include "cli/options.h"
 #include "cli/progress.h"
 #include "cli/report.h"
+#include "cli/study.h"
 #include "cli/tokenizer_source.h"
 #include "engine/evaluate.h"
 
@@ -23,6 +24,7 @@ struct EvalOptions {
     std::string reference;
     std::string tokenizer;
     std::optional<std::uint64_t> rows;
+    StudyFlags study;
     EngineOptions engine;
     OutputOptions report;
 };
@@ -90,6 +92,39 @@ nlohmann::ordered_json evaluation_json(const Evaluation& result, std::uint64_t w
     return json;
 }
 
+/// A word of a command line as a shell takes it.
+std::string quoted(const std::string& word) {
+    const bool plain =
+        !word.empty() && word.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                                "abcdefghijklmnopqrstuvwxyz"
+                                                "0123456789_-+=.,:/@%") == std::string::npos;
+    if (plain) return word;
+    std::string text = "'";
+    for (const char c : word)
+        text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    return text + "'";
+}
+
+/// The command that makes this study again.
+std::string study_command(const EvalOptions& options) {
+    std::string command =
+        fmt::format("mnm eval {} --data {} --study", quoted(options.model), quoted(options.data));
+    const auto add = [&](const char* flag, const std::string& value) {
+        if (!value.empty()) command += fmt::format(" {} {}", flag, quoted(value));
+    };
+    if (options.rows) add("--rows", std::to_string(*options.rows));
+    add("--tokenizer", options.tokenizer);
+    add("--bits", options.study.bits);
+    add("--grids", options.study.grids);
+    add("--matrix", options.study.matrix);
+    if (options.study.bandwidth_gb_s)
+        add("--bandwidth", fmt::format("{}", *options.study.bandwidth_gb_s));
+    if (options.engine.threads != 0) add("--threads", std::to_string(options.engine.threads));
+    add("--kernel", options.engine.kernel);
+    add("--report", options.study.report);
+    return command;
+}
+
 Result<void> eval(const EvalOptions& options) {
     MNM_TRY(const Model model, Model::open(options.model));
     std::optional<Model> reference;
@@ -97,10 +132,20 @@ Result<void> eval(const EvalOptions& options) {
         MNM_TRY(reference, Model::open(options.reference));
     }
     MNM_TRY(auto found, find_tokenizer(model.file(), options.tokenizer));
+    MNM_CHECK(keep_inputs(options.study.report,
+                          {options.model, options.data, found ? found->source : ""}));
     std::optional<Tokenizer> tokenizer;
     if (found) tokenizer.emplace(std::move(found->file));
 
-    MNM_TRY(const auto rows, read_rows(options, model, tokenizer ? &*tokenizer : nullptr));
+    MNM_TRY(auto rows, read_rows(options, model, tokenizer ? &*tokenizer : nullptr));
+    if (options.study.study) {
+        StudyResult result;
+        result.model = options.model;
+        result.data = options.data;
+        result.command = study_command(options);
+        return study(model, std::move(rows), options.rows.has_value(), options.study,
+                     std::move(result), options.engine, options.report);
+    }
     Parallel parallel(options.engine.count());
     auto progress = std::make_unique<Progress>("evaluating", options.report.quiet);
     MNM_TRY(const Evaluation result,
@@ -132,19 +177,24 @@ Command add_eval(CLI::App& app) {
     parser->add_option("--rows", options->rows, "Use only the first N rows")
         ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40))
         ->type_name("N");
-    parser
-        ->add_option("--reference", options->reference,
-                     "Model to compare with: KL divergence and top-1 agreement")
-        ->type_name("MODEL2");
+    CLI::Option* reference =
+        parser
+            ->add_option("--reference", options->reference,
+                         "Model to compare with: KL divergence and top-1 agreement")
+            ->type_name("MODEL2");
     parser
         ->add_option("--tokenizer", options->tokenizer,
                      "tokenizer.bin, or a model that holds one (default: MODEL's own)")
         ->type_name("FILE");
+    add_study(*parser, options->study);
+    reference->excludes("--study");
     add_engine(*parser, options->engine);
     add_json(*parser, options->report);
     add_quiet(*parser, options->report);
     parser->footer("Example:\n  mnm eval tales.mnm --data models/tales-chat-val.tok "
-                   "--reference models/tales-chat.ckpt");
+                   "--reference models/tales-chat.ckpt\n"
+                   "  mnm eval models/tales-chat.ckpt --data models/tales-chat-val.tok "
+                   "--study --report study.html");
     return {parser, [options] { return eval(*options); }};
 }
 
