@@ -147,6 +147,14 @@ struct LineEditor::Editor {
 
 #endif
 
+const char* LineEditor::library() {
+#ifdef MNM_LIBEDIT
+    return "libedit";
+#else
+    return "none";
+#endif
+}
+
 LineEditor::LineEditor() : interactive_(is_terminal(Stream::input) && is_terminal(Stream::output)) {
     if (!interactive_) return;
     remember_terminal();
@@ -172,13 +180,10 @@ LineEditor::Event LineEditor::read_plain(const std::string& prompt, std::string&
     }
     line.clear();
     int c = 0;
-    while ((c = std::getc(stdin)) != EOF && c != '\n')
+    while ((c = read_byte()) >= 0 && c != '\n')
         line += static_cast<char>(c);
-    if (c == EOF && std::ferror(stdin) && errno == EINTR) {
-        std::clearerr(stdin);
-        return Event::interrupt;
-    }
-    if (c == EOF && line.empty()) return Event::end;
+    if (c == input_interrupted) return Event::interrupt;
+    if (c == input_end && line.empty()) return Event::end;
     constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
     if (first_ && line.starts_with(byte_order_mark)) line.erase(0, byte_order_mark.size());
     first_ = false;

@@ -13,6 +13,9 @@ class LineEditor {
   public:
     enum class Event { line, end, interrupt };
 
+    /// What edits lines on a terminal: "libedit", or "none".
+    static const char* library();
+
     LineEditor();
     ~LineEditor();
     LineEditor(const LineEditor&) = delete;

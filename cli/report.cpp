@@ -16,7 +16,7 @@ namespace {
 void check_output(bool written) {
     if (written) return;
     const int reason = errno;
-    if (reason == EPIPE) std::_Exit(0);
+    if (reader_left(reason)) std::_Exit(0);
     print_error(std::string("standard output: ") + std::strerror(reason));
     std::_Exit(1);
 }

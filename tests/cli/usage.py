@@ -5,7 +5,8 @@ import os
 import command_line
 from command_line import CHECKPOINT, DATA, TOKENIZER, mnm
 
-COMMANDS = ("quantize", "chat", "eval", "gguf", "bench", "info", "tokenize", "logits")
+COMMANDS = ("quantize", "chat", "eval", "gguf", "bench", "info", "tokenize", "logits",
+            "completion")
 
 
 class Usage(command_line.Case):
@@ -21,7 +22,8 @@ class Usage(command_line.Case):
 
     def test_version_names_the_levels(self):
         text = self.good("--version").decode()
-        for word in ("mnm ", "compiler:", "kernels built: ref", "kernels usable here: ref"):
+        for word in ("mnm ", "compiler:", "kernels built: ref", "kernels usable here: ref",
+                     "line editing: "):
             self.assertIn(word, text)
 
     def test_usage_errors(self):
