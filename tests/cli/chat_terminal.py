@@ -20,6 +20,10 @@ except ImportError:
     print("skipped: no pseudo-terminals here")
     sys.exit(77)
 
+if b"line editing: libedit" not in command_line.mnm("--version").stdout:
+    print("skipped: this build edits no lines")
+    sys.exit(77)
+
 PROMPT = ">>> "
 
 
@@ -32,7 +36,7 @@ class Terminal:
         self.child = child
         self.before = termios.tcgetattr(child)
         environment = {**os.environ, "TERM": "xterm", "LC_ALL": "C.UTF-8"}
-        self.process = subprocess.Popen([MNM, "chat", CHECKPOINT, "--seed", "5", *arguments],
+        self.process = subprocess.Popen([*MNM, "chat", CHECKPOINT, "--seed", "5", *arguments],
                                         stdin=child, stdout=child, stderr=child, env=environment,
                                         start_new_session=True, preexec_fn=self.take_terminal)
         self.seen = ""
