@@ -27,6 +27,15 @@ Error failure(const std::string& path, int code) {
     return Error{fmt::format("{}: {}", path, std::strerror(code))};
 }
 
+/// With what to do about a disk that is full, as far as that is known here.
+Error write_failure(const std::string& path, int code, std::uint64_t written) {
+    const bool full = code == ENOSPC || code == EDQUOT || code == EFBIG;
+    if (!full) return failure(path, code);
+    return Error{
+        fmt::format("{}: {} after {} bytes; make room or write elsewhere, nothing was kept", path,
+                    std::strerror(code), written)};
+}
+
 /// The folder part, so that `folder + name` is a path in it.
 std::string folder_of(const std::string& path) {
     const std::size_t slash = path.rfind('/');
@@ -135,7 +144,7 @@ Result<void> AtomicFile::write(std::span<const std::byte> bytes) {
         const std::size_t part = std::min(bytes.size(), std::size_t{1} << 30);
         const ssize_t done = ::write(static_cast<int>(handle_), bytes.data(), part);
         if (done < 0 && errno == EINTR) continue;
-        if (done < 0) return failure(path_, errno);
+        if (done < 0) return write_failure(path_, errno, size_);
         bytes = bytes.subspan(static_cast<std::size_t>(done));
         size_ += static_cast<std::uint64_t>(done);
     }
@@ -148,7 +157,7 @@ Result<void> AtomicFile::flush() {
 
 Result<void> AtomicFile::commit() {
     const int handle = static_cast<int>(handle_);
-    if (sync_retrying(handle) != 0) return failure(path_, errno);
+    if (sync_retrying(handle) != 0) return write_failure(path_, errno, size_);
     if (temporary_ == target_) {
         handle_ = -1;
         if (::close(handle) != 0) return failure(path_, errno);
