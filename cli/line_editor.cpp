@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <string_view>
 
 #ifdef MNM_LIBEDIT
@@ -177,6 +178,11 @@ LineEditor::Event LineEditor::read_plain(const std::string& prompt, std::string&
     if (c == EOF && std::ferror(stdin) && errno == EINTR) {
         std::clearerr(stdin);
         return Event::interrupt;
+    }
+    // A terminal that went away is the end of a chat; an input that is no text at all is not.
+    if (c == EOF && std::ferror(stdin) && !interactive_) {
+        line = std::strerror(errno);
+        return Event::failure;
     }
     if (c == EOF && line.empty()) return Event::end;
     constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";

@@ -102,6 +102,40 @@ class ChatTerminal(command_line.Case):
         terminal.type("\x03")
         self.leave(terminal)
 
+    def test_interrupts_with_something_between_do_not_leave(self):
+        terminal = Terminal("--max-tokens", "5")
+        for typed in ("\x03", "more\x03"):
+            terminal.until(PROMPT)
+            terminal.type(typed)
+            terminal.until("Ctrl\\+C again")
+        terminal.until(PROMPT)
+        terminal.type("hello\n")
+        terminal.until(r"\[5 tokens")
+        terminal.until(PROMPT)
+        terminal.type("\x03")
+        terminal.until("Ctrl\\+C again")
+        terminal.until(PROMPT)
+        terminal.type("\x03")
+        self.leave(terminal)
+
+    def test_the_end_of_the_input_at_every_prompt(self):
+        terminal = Terminal("--max-tokens", "5")
+        terminal.until(PROMPT)
+        terminal.type("one\\\n")
+        terminal.until(r"\.\.\. ")
+        terminal.type("\x04")  # what was typed counts, and gets its reply
+        terminal.until(r"\[5 tokens")
+        terminal.until(PROMPT)
+        terminal.type("\x04")
+        self.leave(terminal)
+
+    def test_a_terminal_that_goes_away(self):
+        terminal = Terminal()
+        terminal.until(PROMPT)
+        os.close(terminal.child)
+        os.close(terminal.main)
+        self.assertEqual(terminal.process.wait(30), 129)
+
     def test_interrupt_stops_the_reply(self):
         # The reply is short; on a busy machine it may be over before Ctrl+C comes.
         for attempt in range(10):

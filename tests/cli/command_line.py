@@ -14,6 +14,8 @@ CHECKPOINT = str(MODELS / "tales-chat.ckpt")
 TOKENIZER = str(MODELS / "tokenizer.bin")
 DATA = str(MODELS / "tales-chat-val.tok")
 FIXTURES = pathlib.Path(os.environ["MNM_FIXTURES"])
+# The program is one of a POSIX system (not merely a POSIX system's Wine).
+POSIX = os.name == "posix" and not os.environ["MNM"].endswith(".exe")
 AS_ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
 
 
@@ -24,6 +26,16 @@ def mnm(*arguments, stdin=b"", **options):
     return subprocess.run([MNM, *map(str, arguments)], input=stdin, timeout=120,
                           stdout=options.pop("stdout", subprocess.PIPE), stderr=subprocess.PIPE,
                           **options)
+
+
+def start(*arguments, **options):
+    """Starts mnm and returns the process."""
+    return subprocess.Popen([MNM, *map(str, arguments)], **options)
+
+
+def thin():
+    """True where a sixteenth of the damage must do: MNM_THIN=1, for emulators."""
+    return os.environ.get("MNM_THIN", "0") not in ("", "0")
 
 
 class Case(unittest.TestCase):
