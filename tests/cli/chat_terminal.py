@@ -7,6 +7,7 @@ import signal
 import struct
 import subprocess
 import sys
+import threading
 import time
 
 import command_line
@@ -174,6 +175,26 @@ class ChatTerminal(command_line.Case):
         terminal = Terminal("--max-tokens", "5", columns=20)
         terminal.until(PROMPT)
         terminal.type("\u00e9\u6f22\U0001F600 " * 10 + "\n")
+        terminal.until(r"\[5 tokens")
+        terminal.type("/quit\n")
+        self.leave(terminal)
+
+    def test_a_million_characters_pasted_into_a_narrow_window(self):
+        terminal = Terminal("--max-tokens", "5", columns=20)
+        terminal.until(PROMPT)
+        text = ("\x1b[200~" + "word " * 200000 + "\x1b[201~").encode()
+
+        def paste():
+            for i in range(0, len(text), 512):
+                os.write(terminal.main, text[i:i + 512])
+            os.write(terminal.main, b"\n")
+
+        writer = threading.Thread(target=paste)
+        writer.start()
+        terminal.until("too long for the context", 120)
+        writer.join()
+        terminal.until(PROMPT)
+        terminal.type("hello\n")
         terminal.until(r"\[5 tokens")
         terminal.type("/quit\n")
         self.leave(terminal)
