@@ -15,6 +15,7 @@ import command_line
 from command_line import CHECKPOINT, MODELS, POSIX, TOKENIZER, start
 
 try:
+    import fcntl
     import resource
 except ImportError:
     resource = None
@@ -174,9 +175,21 @@ class Ended(command_line.Case):
         self.assertEqual(len(left), 1)
         self.assertRegex(left[0], r"^\.mnm-\d+-\d+-[0-9a-f]{8}\.unfinished$")
         self.assertEqual(self.leftovers(), sorted(["in.ckpt", "out.mnm", *left]))
-        # The next run is not disturbed by it.
+        # The next run is not disturbed by it, nor by what others write at the time.
         self.good("quantize", self.source, self.out, "-q")
         self.good("info", self.out, "--verify")
+        self.assertEqual(self.unfinished(), left)
+        # Ten minutes later it is taken away, but for a file that is locked or has another name.
+        names = [left[0], ".mnm-1-0-00000000.unfinished", "mnm-1.unfinished", ".mnm-1.partial"]
+        for name in names:
+            (self.folder / name).touch()
+            os.utime(self.folder / name, (time.time() - 700, time.time() - 700))
+        with open(self.folder / names[1], "r+b") as locked:
+            fcntl.flock(locked, fcntl.LOCK_EX)
+            self.good("quantize", self.source, self.out, "-q")
+            self.assertEqual(self.leftovers(), sorted([*names[1:], "in.ckpt", "out.mnm"]))
+        self.good("quantize", self.source, self.out, "-q")
+        self.assertEqual(self.leftovers(), sorted([*names[2:], "in.ckpt", "out.mnm"]))
 
     def test_an_input_that_changes_meanwhile(self):
         for attempt in range(5):
