@@ -34,8 +34,9 @@ std::string random_bytes(std::size_t size, std::uint64_t seed) {
 /// Every text comes back as it was, in ids below the vocabulary and none of a special token.
 void check_round_trip(const Tokenizer& tokenizer, std::string_view text) {
     const auto ids = tokenizer.encode(text);
-    for (const TokenId id : ids)
-        BOOST_REQUIRE(id < tokenizer.vocab() && !tokenizer.is_special(id));
+    BOOST_REQUIRE(std::all_of(ids.begin(), ids.end(), [&](TokenId id) {
+        return id < tokenizer.vocab() && !tokenizer.is_special(id);
+    }));
     BOOST_REQUIRE(tokenizer.decode(ids) == text);
 }
 
