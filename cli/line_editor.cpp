@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <string_view>
 
 #ifdef MNM_LIBEDIT
@@ -183,7 +184,13 @@ LineEditor::Event LineEditor::read_plain(const std::string& prompt, std::string&
     while ((c = read_byte()) >= 0 && c != '\n')
         line += static_cast<char>(c);
     if (c == input_interrupted) return Event::interrupt;
-    if (c == input_end && line.empty()) return Event::end;
+    // A terminal that went away is the end of a chat; an input that is no text at all is not.
+    if (c == input_failed && !interactive_) {
+        line = std::strerror(errno);
+        return Event::failure;
+    }
+    if (line.empty() && c != '
+') return Event::end;
     constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
     if (first_ && line.starts_with(byte_order_mark)) line.erase(0, byte_order_mark.size());
     first_ = false;

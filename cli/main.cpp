@@ -35,6 +35,18 @@ std::string version_text() {
                        joined(kernels::usable_levels()), LineEditor::library());
 }
 
+/// "mnm quantise" means something; the parser alone would say only that it was not expected.
+std::string hint(const CLI::App& app) {
+    const std::vector<std::string> rest = app.remaining();
+    if (rest.empty() || rest.front().starts_with('-')) return {};
+    std::vector<std::string> names;
+    for (const CLI::App* parser : app.get_subcommands([](const CLI::App*) { return true; }))
+        names.push_back(parser->get_name());
+    const std::string name = nearest(names, rest.front(), 2);
+    if (name.empty()) return fmt::format("; the commands are {}", joined(names));
+    return fmt::format("; did you mean {}?", name);
+}
+
 /// Help and version ask for an early end, anything else is a usage error.
 int end_of_parsing(const CLI::App& app, const CLI::ParseError& error) {
     const CLI::App* named = &app;
@@ -49,7 +61,8 @@ int end_of_parsing(const CLI::App& app, const CLI::ParseError& error) {
         return 0;
     }
     const std::string command = named == &app ? "mnm" : "mnm " + named->get_name();
-    print_error(fmt::format("{} (see {} --help)", error.what(), command));
+    print_error(
+        fmt::format("{}{} (see {} --help)", error.what(), named == &app ? hint(app) : "", command));
     return 2;
 }
 

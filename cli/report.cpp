@@ -48,6 +48,10 @@ void print_json(const nlohmann::ordered_json& object) {
     print_foreign(object.dump(2, ' ', false, replace) + "\n");
 }
 
+void print_json_line(const nlohmann::ordered_json& object) {
+    print_foreign(object.dump(-1, ' ', false, replace) + "\n");
+}
+
 void flush_output() {
     check_output(std::fflush(stdout) == 0);
 }

@@ -9,8 +9,9 @@ namespace mnm::cli {
 
 enum class Stream { input, output, error };
 
-/// Once, before anything is read or written: Windows is told that text is UTF-8, and that bytes are
-/// to pass unchanged.
+/// Once, before anything is opened, read or written. Windows is told that text is UTF-8, and that
+/// bytes are to pass unchanged. On POSIX systems a standard stream that the parent closed gives
+/// errors, as before, but its number is taken: no file opened later can receive what is printed.
 void prepare_streams();
 
 bool is_terminal(Stream stream);
@@ -19,7 +20,8 @@ unsigned terminal_width();
 
 inline constexpr int input_end = -1;
 inline constexpr int input_interrupted = -2;
-/// The next byte of standard input (UTF-8 when a person types), or one of the two above.
+inline constexpr int input_failed = -3; ///< errno says why
+/// The next byte of standard input (UTF-8 when a person types), or one of the above.
 int read_byte();
 
 /// Whether a write to standard output failed with `reason` (an errno) since nobody reads it any

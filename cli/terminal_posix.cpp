@@ -2,6 +2,7 @@
 // The terminal of POSIX systems.
 #include "cli/terminal.h"
 
+#include <fcntl.h>
 #include <sys/ioctl.h>
 #include <termios.h>
 #include <unistd.h>
@@ -24,7 +25,15 @@ void write_all(std::string_view text) noexcept {
 
 } // namespace
 
-void prepare_streams() {}
+void prepare_streams() {
+    for (int stream = 0; stream <= 2; ++stream) {
+        if (fcntl(stream, F_GETFD) != -1) continue;
+        // The wrong way round, so that reading or writing still fails. open() takes the lowest
+        // number, which is this one.
+        [[maybe_unused]] const int opened =
+            open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+    }
+}
 
 bool is_terminal(Stream stream) {
     return isatty(static_cast<int>(stream)) != 0;
@@ -39,7 +48,8 @@ unsigned terminal_width() {
 int read_byte() {
     const int byte = std::getc(stdin);
     if (byte != EOF) return byte;
-    if (!std::ferror(stdin) || errno != EINTR) return input_end;
+    if (!std::ferror(stdin)) return input_end;
+    if (errno != EINTR) return input_failed;
     std::clearerr(stdin);
     return input_interrupted;
 }

@@ -11,7 +11,8 @@ import unittest
 
 # A foreign build runs through an emulator or Wine.
 MNM = [*shlex.split(os.environ.get("MNM_WRAPPER", "")), os.environ["MNM"]]
-WINDOWS = MNM[-1].endswith(".exe")
+# The program is one of a POSIX system (not merely a POSIX system's Wine).
+POSIX = os.name == "posix" and not MNM[-1].endswith(".exe")
 # An emulated processor is a hundred times slower: a part of what takes long.
 THIN = os.environ.get("MNM_THIN") == "1"
 MODELS = pathlib.Path(os.environ["MNM_SOURCE_ROOT"]) / "models"
@@ -29,6 +30,11 @@ def mnm(*arguments, stdin=b"", **options):
     return subprocess.run([*MNM, *map(str, arguments)], input=stdin, timeout=120,
                           stdout=options.pop("stdout", subprocess.PIPE), stderr=subprocess.PIPE,
                           **options)
+
+
+def start(*arguments, **options):
+    """Starts mnm and returns the process."""
+    return subprocess.Popen([*MNM, *map(str, arguments)], **options)
 
 
 class Case(unittest.TestCase):

@@ -65,6 +65,34 @@ class Evaluate(command_line.Case):
         text.write_text("")
         self.bad(1, "eval", CHECKPOINT, "--data", text, names=[text])
 
+    def test_packed_rows(self):
+        # Rows of 32 tokens, in place of the context: each alone gives the same loss.
+        data = pathlib.Path(DATA).read_bytes()
+        tokens, block, rows = data[64:], 32, 5
+
+        def stream(path, tokens, block):
+            header = data[:8] + struct.pack("<Q", len(tokens) // 2) + data[16:48]
+            path.write_bytes(header + struct.pack("<QQ", block, 0) + tokens)
+            return path
+
+        packed = stream(self.folder / "packed.tok", tokens[:2 * (rows * block + 1)], block)
+        self.assertEqual(self.json("info", packed)["block"], block)
+        found = self.json("eval", CHECKPOINT, "--data", packed)
+        self.assertEqual((found["rows"], found["window"]), (rows, block))
+        losses = []
+        for row in range(rows):
+            part = tokens[2 * row * block:2 * ((row + 1) * block + 1)]
+            if not any(part[i] & 0x80 for i in range(3, len(part), 2)):
+                losses.append(0)  # no target in it
+                continue
+            one = stream(self.folder / "one.tok", part, 0)
+            losses.append(self.json("eval", CHECKPOINT, "--data", one)["loss_nats"])
+        self.assertGreater(max(losses), 0)
+        for ours, alone in zip(found["rows_loss_nats"], losses):
+            self.assertAlmostEqual(ours, alone, places=9)
+        stream(packed, tokens, 257)
+        self.bad(1, "eval", CHECKPOINT, "--data", packed, names=[packed, 257, 256])
+
     def test_binary_data_is_no_text(self):
         model = self.quantized("q8")
         self.bad(1, "eval", model, "--data", CHECKPOINT, names=["no text"])

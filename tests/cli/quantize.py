@@ -10,7 +10,7 @@ import time
 import unittest
 
 import command_line
-from command_line import AS_ROOT, CHECKPOINT, MNM, TOKENIZER, WINDOWS
+from command_line import AS_ROOT, CHECKPOINT, MNM, POSIX, TOKENIZER
 
 
 class Quantize(command_line.Case):
@@ -70,7 +70,7 @@ class Quantize(command_line.Case):
                  names=[2056, 2048])
         self.assertEqual(self.leftovers(), ["tokenizer.bin"])
 
-    @unittest.skipIf(WINDOWS, "names are UTF-16 there")
+    @unittest.skipUnless(POSIX, "names are UTF-16 there")
     def test_a_name_that_is_not_utf8(self):
         odd = os.fsencode(self.folder) + b"/odd\xff\x1b.ckpt"
         shutil.copy(CHECKPOINT, odd)
@@ -101,7 +101,7 @@ class Quantize(command_line.Case):
             self.folder.chmod(0o500)
             self.bad(1, "quantize", CHECKPOINT, self.folder / "o.mnm", names=["o.mnm"])
             self.folder.chmod(0o700)
-        if os.path.exists("/dev/full") and not WINDOWS:
+        if os.path.exists("/dev/full") and POSIX:
             self.bad(1, "quantize", CHECKPOINT, "/dev/full", names=["/dev/full"])
         self.assertEqual(self.leftovers(), [])
 
@@ -115,7 +115,7 @@ class Quantize(command_line.Case):
         self.bad(1, "quantize", broken, old, "-q", names=["token_embd.weight", "row 2"])
         self.assertEqual(old.read_text(), "old")
 
-    @unittest.skipIf(WINDOWS, "a process cannot be asked to end there, only be ended")
+    @unittest.skipUnless(POSIX, "a process cannot be asked to end there, only be ended")
     def test_a_signal_leaves_nothing(self):
         # Before, while or after the file is written: nothing but it is left.
         for number, status in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
