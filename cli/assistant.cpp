@@ -2,6 +2,8 @@
 // One side of a chat: the model that answers.
 #include "cli/assistant.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 
@@ -59,6 +61,26 @@ Result<Assistant> Assistant::create(const Model& model, const Tokenizer& tokeniz
                                     const SamplerOptions& sampling, std::size_t max_tokens) {
     MNM_TRY(Session session, Session::create(model, kernels, parallel));
     return Assistant(model, tokenizer, std::move(session), Sampler(sampling, kernels), max_tokens);
+}
+
+Result<void> Assistant::set_system(std::string_view text) {
+    // <|bos|>, two markers each for the system text and a message of one token, the reply's marker.
+    constexpr std::size_t others = 1 + 2 + 2 + 1 + 1;
+    const std::size_t size = tokenizer_->encode(text).size();
+    if (size != 0 && size + others > context()) {
+        const std::size_t most = context() > others ? context() - others : 0;
+        return Error{fmt::format("the system text has {} tokens; beside a message the context of "
+                                 "{} has room for {}",
+                                 size, context(), most)};
+    }
+    conversation_.set_system(text);
+    return {};
+}
+
+void Assistant::reset() {
+    conversation_.reset();
+    session_.rewind(0);
+    cached_.clear();
 }
 
 /// Leaves a quarter of the context for the reply where that is possible.

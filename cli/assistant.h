@@ -44,7 +44,12 @@ class Assistant {
                                     const kernels::Kernels& kernels, Parallel& parallel,
                                     const SamplerOptions& sampling, std::size_t max_tokens);
 
-    Conversation& conversation() { return conversation_; }
+    const Conversation& conversation() const { return conversation_; }
+    /// Replaces the system text; an empty one removes it. Errors: no message would fit into the
+    /// context beside it; what was set before stays.
+    Result<void> set_system(std::string_view text);
+    /// Forgets every turn, and what the cache holds of them.
+    void reset();
     SamplerOptions& sampling() { return sampler_.options(); }
     const Session& session() const { return session_; }
     std::size_t context() const { return static_cast<std::size_t>(model_->config().context); }

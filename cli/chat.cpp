@@ -36,20 +36,6 @@ std::uint64_t random_seed() {
     return device() & 0x7FFFFFFF;
 }
 
-nlohmann::ordered_json reply_json(const Reply& reply, std::uint64_t seed) {
-    constexpr const char* ends[] = {"finished", "token_limit", "context_full", "interrupted",
-                                    "repetition"};
-    return {{"reply", reply.text},
-            {"ids", reply.ids},
-            {"tokens", reply.ids.size()},
-            {"prompt_tokens", reply.prompt_tokens},
-            {"prompt_seconds", reply.prompt_seconds},
-            {"seconds", reply.seconds},
-            {"tokens_per_second", reply.tokens_per_second()},
-            {"end", ends[static_cast<std::size_t>(reply.end)]},
-            {"seed", seed}};
-}
-
 /// Only the reply goes to standard output.
 Result<void> answer_once(const ChatOptions& options, Assistant& assistant, std::uint64_t seed) {
     const auto show = [&](std::string_view piece) {
@@ -84,7 +70,7 @@ Result<void> chat(const ChatOptions& options) {
     MNM_TRY(Assistant assistant,
             Assistant::create(model, tokenizer, kernels, parallel, sampling,
                               options.max_tokens.value_or(defaults.max_tokens)));
-    if (!options.system.empty()) assistant.conversation().set_system(options.system);
+    MNM_CHECK(assistant.set_system(options.system));
 
     if (options.prompt) return answer_once(options, assistant, sampling.seed);
     if (!options.report.quiet && is_terminal(Stream::error)) {
@@ -93,7 +79,7 @@ Result<void> chat(const ChatOptions& options) {
                          options.model, grouped(model.config().parameters()),
                          model.config().context, kernels.level, parallel.threads()));
     }
-    return ChatLoop(assistant, sampling.seed, options.report.quiet).run();
+    return ChatLoop(assistant, sampling.seed, options.report.quiet, options.report.json).run();
 }
 
 } // namespace
@@ -126,16 +112,15 @@ Command add_chat(CLI::App& app) {
         ->type_name("N");
     parser->add_option("--system", options->system, "What the model is told first")
         ->type_name("TEXT");
-    auto* prompt =
-        parser->add_option("--prompt", options->prompt, "Answer this on standard output and end")
-            ->type_name("TEXT");
+    parser->add_option("--prompt", options->prompt, "Answer this on standard output and end")
+        ->type_name("TEXT");
     add_engine(*parser, options->engine);
     add_json(*parser, options->report);
-    parser->get_option("--json")->needs(prompt);
     add_quiet(*parser, options->report);
     parser->footer(
         "Without --prompt, a terminal gets a chat (/help lists its commands) and a pipe a "
-        "reply to\neach line. A reply that repeats itself eight times is stopped.\n"
+        "reply to\neach line; a reply may have line breaks, with --json it is one object on one "
+        "line.\nA reply that repeats itself eight times is stopped.\n"
         "Example:\n  mnm chat tales.mnm --prompt 'Once upon a time there was a king.' "
         "--seed 7");
     return {parser, [options] { return chat(*options); }};

@@ -32,6 +32,20 @@ constexpr std::string_view help =
 
 } // namespace
 
+nlohmann::ordered_json reply_json(const Reply& reply, std::uint64_t seed) {
+    constexpr const char* ends[] = {"finished", "token_limit", "context_full", "interrupted",
+                                    "repetition"};
+    return {{"reply", reply.text},
+            {"ids", reply.ids},
+            {"tokens", reply.ids.size()},
+            {"prompt_tokens", reply.prompt_tokens},
+            {"prompt_seconds", reply.prompt_seconds},
+            {"seconds", reply.seconds},
+            {"tokens_per_second", reply.tokens_per_second()},
+            {"end", ends[static_cast<std::size_t>(reply.end)]},
+            {"seed", seed}};
+}
+
 std::string reply_remark(const Reply& reply) {
     const std::string_view reason = describe(reply.end);
     return fmt::format("[{} tokens, {:.1f} tokens/s{}{}]", reply.ids.size(),
@@ -60,7 +74,11 @@ void ChatLoop::show_stats() const {
 }
 
 void ChatLoop::set_system(std::string_view text) {
-    assistant_->conversation().set_system(text);
+    if (const auto set = assistant_->set_system(text); !set) {
+        print_error(set.error().message);
+        ++refused_;
+        return;
+    }
     say(text.empty() ? "no system text\n" : "system text set\n");
 }
 
@@ -85,7 +103,7 @@ void ChatLoop::run_command(std::string_view line) {
     if (name == "/quit" || name == "/bye") {
         finished_ = true;
     } else if (name == "/reset") {
-        assistant_->conversation().reset();
+        assistant_->reset();
         say("conversation forgotten\n");
     } else if (name == "/help") {
         show_help();
@@ -102,11 +120,15 @@ void ChatLoop::run_command(std::string_view line) {
 
 Result<void> ChatLoop::take_turn(const std::string& text, const InterruptFlag* interrupt) {
     const auto show = [&](std::string_view piece) {
+        if (json_) return;
         print_foreign(piece);
         flush_output();
     };
     MNM_TRY(const Reply reply, assistant_->answer(text, show, interrupt));
-    print("\n");
+    if (json_)
+        print_json_line(reply_json(reply, seed_));
+    else
+        print("\n");
     flush_output();
     spoken_tokens_ += reply.ids.size();
     if (quiet_) return {};
@@ -127,15 +149,17 @@ LineEditor::Event ChatLoop::read_turn(std::string& text) {
         text += line;
         event = editor_.read("... ", line);
     }
+    if (event == LineEditor::Event::failure) text.clear();
     text += line;
     // Input that ends after a backslash: what was typed before it counts.
     if (event == LineEditor::Event::end && !text.empty()) return LineEditor::Event::line;
     return event;
 }
 
-bool ChatLoop::leaves_on_interrupt() {
+bool ChatLoop::leaves_on_interrupt(bool typed_something) {
     const auto now = std::chrono::steady_clock::now();
-    const bool twice = now - last_interrupt_ < std::chrono::seconds(2);
+    const bool twice =
+        !typed_something && last_interrupt_ && now - *last_interrupt_ < std::chrono::seconds(2);
     last_interrupt_ = now;
     if (!twice) say("Ctrl+C again, Ctrl+D or /quit leaves\n");
     return twice;
@@ -145,16 +169,18 @@ Result<void> ChatLoop::run() {
     // A person's Ctrl+C stops the reply; that of a script ends the program.
     std::optional<InterruptFlag> interrupt;
     if (editor_.interactive()) interrupt.emplace();
-    std::size_t refused = 0;
     std::string text;
     while (!finished_) {
         const auto event = read_turn(text);
         if (interrupt) interrupt->clear();
         if (event == LineEditor::Event::end) break;
+        if (event == LineEditor::Event::failure)
+            return Error{fmt::format("standard input: {}", text)};
         if (event == LineEditor::Event::interrupt) {
-            if (leaves_on_interrupt()) break;
+            if (leaves_on_interrupt(!text.empty())) break;
             continue;
         }
+        last_interrupt_.reset();
         if (trimmed(text).empty()) continue;
         if (text.starts_with('/') && !text.starts_with("//")) {
             run_command(text);
@@ -163,11 +189,12 @@ Result<void> ChatLoop::run() {
         if (text.starts_with("//")) text.erase(0, 1);
         if (const auto taken = take_turn(text, interrupt ? &*interrupt : nullptr); !taken) {
             print_error(taken.error().message);
-            ++refused;
+            if (json_) print_json_line({{"error", taken.error().message}});
+            ++refused_;
         }
     }
-    if (refused != 0 && !editor_.interactive())
-        return Error{fmt::format("{} of the lines got no reply", refused)};
+    if (refused_ != 0 && !editor_.interactive())
+        return Error{fmt::format("{} of the lines got no reply or were refused", refused_)};
     return {};
 }
 

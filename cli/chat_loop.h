@@ -5,8 +5,11 @@
 #include "cli/assistant.h"
 #include "cli/line_editor.h"
 
+#include <nlohmann/json.hpp>
+
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -14,10 +17,12 @@ namespace mnm::cli {
 
 class ChatLoop {
   public:
-    ChatLoop(Assistant& assistant, std::uint64_t seed, bool quiet)
-        : assistant_(&assistant), seed_(seed), quiet_(quiet) {}
+    /// `json`: each turn gives one object on one line of standard output, a refused one too.
+    ChatLoop(Assistant& assistant, std::uint64_t seed, bool quiet, bool json)
+        : assistant_(&assistant), seed_(seed), quiet_(quiet), json_(json) {}
 
-    /// Until /quit or the end of the input. Errors: a turn of a piped chat was refused.
+    /// Until /quit or the end of the input. Errors: a line of a piped chat was refused, the input
+    /// cannot be read.
     Result<void> run();
 
   private:
@@ -30,18 +35,23 @@ class ChatLoop {
     Result<void> take_turn(const std::string& text, const InterruptFlag* interrupt);
     /// One turn's text: a line, and those that follow while each ends in a backslash.
     LineEditor::Event read_turn(std::string& text);
-    /// True when the person wants to leave: Ctrl+C twice within two seconds.
-    bool leaves_on_interrupt();
+    /// True when the person wants to leave: Ctrl+C twice within two seconds, nothing in between.
+    bool leaves_on_interrupt(bool typed_something);
     void say(std::string_view text) const;
 
     Assistant* assistant_;
     std::uint64_t seed_;
     bool quiet_;
+    bool json_;
     bool finished_ = false;
     std::size_t spoken_tokens_ = 0;
+    std::size_t refused_ = 0; ///< lines that a script would want to know of
     LineEditor editor_;
-    std::chrono::steady_clock::time_point last_interrupt_{};
+    std::optional<std::chrono::steady_clock::time_point> last_interrupt_;
 };
+
+/// A reply as scripts get it.
+nlohmann::ordered_json reply_json(const Reply& reply, std::uint64_t seed);
 
 /// What is to be said about a reply on standard error, one line; empty when there is nothing.
 std::string reply_remark(const Reply& reply);

@@ -24,5 +24,6 @@ Command add_bench(CLI::App& app);
 Command add_info(CLI::App& app);
 Command add_tokenize(CLI::App& app);
 Command add_logits(CLI::App& app);
+Command add_completion(CLI::App& app);
 
 } // namespace mnm::cli

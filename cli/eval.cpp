@@ -153,6 +153,8 @@ Result<void> eval(const EvalOptions& options) {
                      rows, options.engine.kernels(), parallel,
                      [&](std::size_t done, std::size_t total) { progress->update(done, total); }));
     progress.reset();
+    MNM_CHECK(model.file().mapping->check_unchanged());
+    if (reference) MNM_CHECK(reference->file().mapping->check_unchanged());
 
     std::uint64_t window = 0;
     for (const EvaluationRow& row : rows)

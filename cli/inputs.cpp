@@ -8,8 +8,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 
 namespace mnm::cli {
+namespace {
+
+/// What is left of a binary file that was cut within its first word.
+bool is_cut_short(std::span<const std::byte> bytes) {
+    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    for (const std::string_view magic : {"MNTOKEN1", "MNCKPT01", "MNMODEL1", "MNTOKZR1", "GGUF"})
+        if (text.size() >= 4 && magic.starts_with(text)) return true;
+    return false;
+}
+
+} // namespace
 
 Result<void> keep_inputs(const std::string& output, std::initializer_list<std::string> inputs) {
     for (const std::string& input : inputs) {
@@ -23,7 +35,8 @@ Result<void> keep_inputs(const std::string& output, std::initializer_list<std::s
 Result<void> check_text(const MappedFile& file) {
     const std::span<const std::byte> bytes = file.bytes();
     const auto start = bytes.first(std::min<std::size_t>(bytes.size(), 4096));
-    bool binary = std::find(start.begin(), start.end(), std::byte{0}) != start.end();
+    bool binary =
+        is_cut_short(bytes) || std::find(start.begin(), start.end(), std::byte{0}) != start.end();
     for (const Format& format : model_formats())
         binary = binary || format.probe(bytes);
     if (!binary) return {};

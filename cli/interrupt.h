@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Ctrl+C and the end that the system asks for.
+// Ctrl+C, the end that the system asks for, and what else comes from outside at any moment.
 #pragma once
 
 namespace mnm::cli {
 
-/// SIGINT and SIGTERM remove unfinished output files, restore the terminal and end the program with
-/// status 130 or 143. A closed pipe becomes a write error instead of a signal.
+/// SIGINT, SIGTERM and SIGHUP remove unfinished output files, restore the terminal and end the
+/// program with status 130, 143 or 129. A closed pipe and a file grown too large become write
+/// errors instead of signals; a mapped file that another program cut short (SIGBUS) becomes an
+/// error message that names it, and status 1.
 void handle_signals();
 
 /// While one of these lives, SIGINT only raises a flag.

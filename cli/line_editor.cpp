@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <string_view>
 
 #ifdef MNM_LIBEDIT
@@ -147,6 +148,14 @@ struct LineEditor::Editor {
 
 #endif
 
+const char* LineEditor::library() {
+#ifdef MNM_LIBEDIT
+    return "libedit";
+#else
+    return "none";
+#endif
+}
+
 LineEditor::LineEditor() : interactive_(is_terminal(Stream::input) && is_terminal(Stream::output)) {
     if (!interactive_) return;
     remember_terminal();
@@ -172,13 +181,16 @@ LineEditor::Event LineEditor::read_plain(const std::string& prompt, std::string&
     }
     line.clear();
     int c = 0;
-    while ((c = std::getc(stdin)) != EOF && c != '\n')
+    while ((c = read_byte()) >= 0 && c != '\n')
         line += static_cast<char>(c);
-    if (c == EOF && std::ferror(stdin) && errno == EINTR) {
-        std::clearerr(stdin);
-        return Event::interrupt;
+    if (c == input_interrupted) return Event::interrupt;
+    // A terminal that went away is the end of a chat; an input that is no text at all is not.
+    if (c == input_failed && !interactive_) {
+        line = std::strerror(errno);
+        return Event::failure;
     }
-    if (c == EOF && line.empty()) return Event::end;
+    if (line.empty() && c != '
+') return Event::end;
     constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
     if (first_ && line.starts_with(byte_order_mark)) line.erase(0, byte_order_mark.size());
     first_ = false;

@@ -11,7 +11,10 @@ namespace mnm::cli {
 /// Elsewhere plain lines, without a byte order mark and without carriage returns at their ends.
 class LineEditor {
   public:
-    enum class Event { line, end, interrupt };
+    enum class Event { line, end, interrupt, failure };
+
+    /// What edits lines on a terminal: "libedit", or "none".
+    static const char* library();
 
     LineEditor();
     ~LineEditor();
@@ -21,7 +24,7 @@ class LineEditor {
     /// True when a person sits at both ends.
     bool interactive() const { return interactive_; }
     /// Waits for a line; `prompt` is shown to a person only. Event::interrupt is Ctrl+C; `line`
-    /// then holds what had been typed.
+    /// then holds what had been typed. Event::failure: the input cannot be read, `line` says why.
     Event read(const std::string& prompt, std::string& line);
 
   private:

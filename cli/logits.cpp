@@ -9,21 +9,50 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <filesystem>
 #include <memory>
+#include <optional>
+#include <string_view>
 
 namespace mnm::cli {
 namespace {
 
 struct LogitsOptions {
     std::string model;
-    std::vector<TokenId> ids;
+    std::string ids;
     std::string output;
     EngineOptions engine;
     OutputOptions report;
 };
 
+/// Digits with single commas between them; nothing for anything else.
+std::optional<std::vector<TokenId>> parse_ids(std::string_view text) {
+    std::vector<TokenId> ids;
+    const char* at = text.data();
+    const char* const end = at + text.size();
+    while (true) {
+        TokenId id = 0;
+        const auto [stop, problem] = std::from_chars(at, end, id);
+        if (problem != std::errc{}) return std::nullopt;
+        ids.push_back(id);
+        if (stop == end) return ids;
+        if (*stop != ',') return std::nullopt;
+        at = stop + 1;
+    }
+}
+
+CLI::Validator id_list() {
+    return CLI::Validator(
+        [](std::string& value) -> std::string {
+            if (parse_ids(value)) return {};
+            return fmt::format("'{}' is not a list of token ids such as 1,2,3", value);
+        },
+        "");
+}
+
 Result<void> logits(const LogitsOptions& options) {
+    const std::vector<TokenId> ids = *parse_ids(options.ids);
     MNM_TRY(const Model model, Model::open(options.model));
     const auto tokenizer = std::filesystem::path(options.model).replace_filename("tokenizer.bin");
     MNM_CHECK(keep_inputs(options.output, {options.model, tokenizer.string()}));
@@ -31,18 +60,19 @@ Result<void> logits(const LogitsOptions& options) {
     Parallel parallel(options.engine.count());
     MNM_TRY(Session session, Session::create(model, options.engine.kernels(), parallel));
 
-    MNM_TRY(NpyFile file, NpyFile::create(options.output, options.ids.size(), vocab));
+    MNM_TRY(NpyFile file, NpyFile::create(options.output, ids.size(), vocab));
     Result<void> written;
-    MNM_CHECK(session.forward_all(options.ids, [&](std::size_t, std::span<const float> row) {
+    MNM_CHECK(session.forward_all(ids, [&](std::size_t, std::span<const float> row) {
         if (written) written = file.append(row);
     }));
     MNM_CHECK(written);
+    MNM_CHECK(model.file().mapping->check_unchanged());
     MNM_CHECK(file.commit());
 
     if (options.report.json) {
-        print_json({{"file", options.output}, {"rows", options.ids.size()}, {"cols", vocab}});
+        print_json({{"file", options.output}, {"rows", ids.size()}, {"cols", vocab}});
     } else if (!options.report.quiet) {
-        print(fmt::format("{}: float32 [{}][{}]\n", options.output, options.ids.size(), vocab));
+        print(fmt::format("{}: float32 [{}][{}]\n", options.output, ids.size(), vocab));
     }
     return {};
 }
@@ -55,8 +85,7 @@ Command add_logits(CLI::App& app) {
     parser->add_option("MODEL", options->model, "Model file or checkpoint")->required();
     parser->add_option("--ids", options->ids, "Token ids, separated by commas")
         ->required()
-        ->delimiter(',')
-        ->check(whole_number())
+        ->check(id_list())
         ->type_name("1,2,3");
     parser->add_option("--out", options->output, "Where to write float32 [ids][vocabulary]")
         ->required()

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT
 // mnm: parses the command line and runs the subcommand that it names.
+#include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
+#include "cli/line_editor.h"
 #include "cli/options.h"
 #include "cli/report.h"
+#include "cli/terminal.h"
 #include "cli/version.h"
 
 #include <fmt/format.h>
@@ -21,12 +24,27 @@ std::string version_text() {
     const std::string compiler = fmt::format("clang {}", __clang_version__);
 #elif defined(__GNUC__)
     const std::string compiler = fmt::format("g++ {}", __VERSION__);
+#elif defined(_MSC_VER)
+    const std::string compiler = fmt::format("MSVC {}", _MSC_FULL_VER);
 #else
     const std::string compiler = "an unnamed compiler";
 #endif
-    return fmt::format("mnm {} ({})\ncompiler: {}\nkernels built: {}\nkernels usable here: {}",
+    return fmt::format("mnm {} ({})\ncompiler: {}\nkernels built: {}\nkernels usable here: {}\n"
+                       "line editing: {}",
                        version, revision, compiler, joined(kernels::built_levels()),
-                       joined(kernels::usable_levels()));
+                       joined(kernels::usable_levels()), LineEditor::library());
+}
+
+/// "mnm quantise" means something; the parser alone would say only that it was not expected.
+std::string hint(const CLI::App& app) {
+    const std::vector<std::string> rest = app.remaining();
+    if (rest.empty() || rest.front().starts_with('-')) return {};
+    std::vector<std::string> names;
+    for (const CLI::App* parser : app.get_subcommands([](const CLI::App*) { return true; }))
+        names.push_back(parser->get_name());
+    const std::string name = nearest(names, rest.front(), 2);
+    if (name.empty()) return fmt::format("; the commands are {}", joined(names));
+    return fmt::format("; did you mean {}?", name);
 }
 
 /// Help and version ask for an early end, anything else is a usage error.
@@ -43,22 +61,27 @@ int end_of_parsing(const CLI::App& app, const CLI::ParseError& error) {
         return 0;
     }
     const std::string command = named == &app ? "mnm" : "mnm " + named->get_name();
-    print_error(fmt::format("{} (see {} --help)", error.what(), command));
+    print_error(
+        fmt::format("{}{} (see {} --help)", error.what(), named == &app ? hint(app) : "", command));
     return 2;
 }
 
-int run(int argc, char** argv) {
+int run(const std::vector<std::string>& arguments) {
     CLI::App app("Mnemonic: small language models, quantised, measured and chatting on any CPU",
                  "mnm");
     app.set_version_flag("--version", "");
     app.require_subcommand(1);
+    app.allow_windows_style_options(false); // /data/model is a path there too
     app.footer("Example:\n  mnm quantize models/tales-chat.ckpt tales.mnm && mnm chat tales.mnm\n"
                "mnm COMMAND --help explains a command.");
-    const std::vector<Command> commands = {add_quantize(app), add_chat(app),  add_eval(app),
-                                           add_gguf(app),     add_bench(app), add_info(app),
-                                           add_tokenize(app), add_logits(app)};
+    const std::vector<Command> commands = {add_quantize(app), add_chat(app),   add_eval(app),
+                                           add_gguf(app),     add_bench(app),  add_info(app),
+                                           add_tokenize(app), add_logits(app), add_completion(app)};
     try {
-        app.parse(argc, argv);
+        std::vector<const char*> words;
+        for (const std::string& argument : arguments)
+            words.push_back(argument.c_str());
+        app.parse(static_cast<int>(words.size()), words.data());
     } catch (const CLI::ParseError& error) {
         return end_of_parsing(app, error);
     }
@@ -75,10 +98,11 @@ int run(int argc, char** argv) {
 } // namespace
 
 int main(int argc, char** argv) {
+    prepare_streams();
     handle_signals();
     int status = 1;
     try {
-        status = run(argc, argv);
+        status = run(arguments(argc, argv));
     } catch (const std::bad_alloc&) {
         print_error("out of memory");
     } catch (const std::exception& error) {

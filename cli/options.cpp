@@ -46,17 +46,22 @@ std::string joined(const std::vector<std::string>& names) {
     return fmt::format("{}", fmt::join(names, ", "));
 }
 
+std::string nearest(const std::vector<std::string>& names, const std::string& value,
+                    std::size_t most) {
+    const auto found = std::min_element(names.begin(), names.end(),
+                                        [&](const std::string& a, const std::string& b) {
+                                            return distance(a, value) < distance(b, value);
+                                        });
+    return distance(*found, value) <= most ? *found : std::string();
+}
+
 CLI::Validator one_of(std::vector<std::string> names) {
     std::string listed = "{" + joined(names) + "}";
     return CLI::Validator(
         [names = std::move(names)](std::string& value) -> std::string {
             if (std::find(names.begin(), names.end(), value) != names.end()) return {};
-            const auto nearest = *std::min_element(
-                names.begin(), names.end(), [&](const std::string& a, const std::string& b) {
-                    return distance(a, value) < distance(b, value);
-                });
             return fmt::format("'{}' is not offered; there is {} (nearest: {})", value,
-                               joined(names), nearest);
+                               joined(names), nearest(names, value));
         },
         listed);
 }
@@ -112,10 +117,19 @@ const kernels::Kernels& EngineOptions::kernels() const {
 
 void add_engine(CLI::App& parser, EngineOptions& options) {
     add_threads(parser, options);
-    parser.add_option("--kernel", options.kernel, "Kernel level (default: the fastest usable one)")
+    parser
+        .add_option("--kernel", options.kernel,
+                    "Kernel level (default: MNM_KERNEL, else the fastest usable one)")
         ->check(CLI::Validator([](std::string& level) { return level_problem(level); }, ""))
-        ->envname("MNM_KERNEL")
         ->type_name("LEVEL");
+    // Read here, for the parser would read it for every subcommand, also those without kernels.
+    parser.callback([&options] {
+        const char* level = std::getenv("MNM_KERNEL");
+        if (!options.kernel.empty() || level == nullptr || *level == '\0') return;
+        options.kernel = level;
+        if (const std::string problem = level_problem(level); !problem.empty())
+            throw CLI::ValidationError("the environment variable MNM_KERNEL", problem);
+    });
 }
 
 } // namespace mnm::cli

@@ -7,6 +7,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -38,6 +40,11 @@ CLI::Validator one_of(std::vector<std::string> names);
 CLI::Validator whole_number();
 /// A finite number in [low, high]; CLI11's own range check lets NaN pass.
 CLI::Validator number_between(double low, double high);
+
+/// The name (of at least one) that is spelt most like `value`; empty when more than `most` letters
+/// differ.
+std::string nearest(const std::vector<std::string>& names, const std::string& value,
+                    std::size_t most = SIZE_MAX);
 
 /// "a, b, c".
 std::string joined(const std::vector<std::string>& names);

@@ -16,7 +16,7 @@ namespace {
 void check_output(bool written) {
     if (written) return;
     const int reason = errno;
-    if (reason == EPIPE) std::_Exit(0);
+    if (reader_left(reason)) std::_Exit(0);
     print_error(std::string("standard output: ") + std::strerror(reason));
     std::_Exit(1);
 }
@@ -46,6 +46,10 @@ void print_foreign(std::string_view text) {
 
 void print_json(const nlohmann::ordered_json& object) {
     print_foreign(object.dump(2, ' ', false, replace) + "\n");
+}
+
+void print_json_line(const nlohmann::ordered_json& object) {
+    print_foreign(object.dump(-1, ' ', false, replace) + "\n");
 }
 
 void flush_output() {

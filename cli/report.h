@@ -17,6 +17,8 @@ void print(std::string_view text);
 void print_foreign(std::string_view text);
 /// One object, valid JSON even where a string holds invalid UTF-8.
 void print_json(const nlohmann::ordered_json& object);
+/// The same on one line, for output of many objects.
+void print_json_line(const nlohmann::ordered_json& object);
 /// Hands everything printed to the system; ends the program as print() does when that fails.
 void flush_output();
 

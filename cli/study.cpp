@@ -144,6 +144,7 @@ Result<void> study(const Model& model, std::vector<EvaluationRow> rows, bool all
     Parallel parallel(engine.count());
     MNM_TRY(result.study, run_study(model, rows, options, engine.kernels(), parallel));
     progress.reset();
+    MNM_CHECK(model.file().mapping->check_unchanged());
     std::optional<double> other;
     if (flags.bandwidth_gb_s) other = *flags.bandwidth_gb_s * 1e9;
     result.memory = study_memory(model.file(), read_bandwidth(parallel), other);

@@ -1,66 +1,10 @@
 // SPDX-License-Identifier: MIT
-// What is known about the terminal.
+// Text on its way to the terminal.
 #include "cli/terminal.h"
 
-#include <csignal>
 #include <cstdlib>
 
-#ifdef _WIN32
-#include <io.h>
-#else
-#include <sys/ioctl.h>
-#include <termios.h>
-#include <unistd.h>
-#endif
-
 namespace mnm::cli {
-
-#ifdef _WIN32
-bool is_terminal(Stream stream) {
-    return _isatty(static_cast<int>(stream)) != 0;
-}
-unsigned terminal_width() {
-    return 80;
-}
-void mark_pastes(bool) {}
-void remember_terminal() {}
-void restore_terminal() noexcept {}
-#else
-namespace {
-termios remembered;
-volatile std::sig_atomic_t is_remembered = 0;
-volatile std::sig_atomic_t pastes_marked = 0;
-
-void write_all(std::string_view text) noexcept {
-    // Nothing can be done about a terminal that takes no bytes.
-    [[maybe_unused]] const auto written = write(STDOUT_FILENO, text.data(), text.size());
-}
-} // namespace
-
-bool is_terminal(Stream stream) {
-    return isatty(static_cast<int>(stream)) != 0;
-}
-
-unsigned terminal_width() {
-    winsize size{};
-    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 80;
-    return size.ws_col;
-}
-
-void mark_pastes(bool marked) {
-    write_all(marked ? "\x1b[?2004h" : "\x1b[?2004l");
-    pastes_marked = marked ? 1 : 0;
-}
-
-void remember_terminal() {
-    is_remembered = tcgetattr(STDIN_FILENO, &remembered) == 0 ? 1 : 0;
-}
-
-void restore_terminal() noexcept {
-    if (pastes_marked != 0) write_all("\x1b[?2004l");
-    if (is_remembered != 0) tcsetattr(STDIN_FILENO, TCSANOW, &remembered);
-}
-#endif
 
 std::string dim(std::string_view text) {
     const char* no_color = std::getenv("NO_COLOR");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What is known about the terminal, and keeping text from driving it.
+// The three standard streams and the terminal behind them, and keeping text from driving it.
 #pragma once
 
 #include <string>
@@ -9,9 +9,25 @@ namespace mnm::cli {
 
 enum class Stream { input, output, error };
 
+/// Once, before anything is opened, read or written. Windows is told that text is UTF-8, and that
+/// bytes are to pass unchanged. On POSIX systems a standard stream that the parent closed gives
+/// errors, as before, but its number is taken: no file opened later can receive what is printed.
+void prepare_streams();
+
 bool is_terminal(Stream stream);
 /// Columns of the terminal behind standard error; 80 when there is none.
 unsigned terminal_width();
+
+inline constexpr int input_end = -1;
+inline constexpr int input_interrupted = -2;
+inline constexpr int input_failed = -3; ///< errno says why
+/// The next byte of standard input (UTF-8 when a person types), or one of the above.
+int read_byte();
+
+/// Whether a write to standard output failed with `reason` (an errno) since nobody reads it any
+/// more.
+bool reader_left(int reason);
+
 /// Faint, when standard error is a terminal and NO_COLOR is not set; else as it is.
 std::string dim(std::string_view text);
 

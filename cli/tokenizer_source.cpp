@@ -39,13 +39,15 @@ bool exists(const std::string& path) {
 Result<void> check_fit(const FoundTokenizer& found, const ModelFile& model) {
     const ModelDetails& details = model.details;
     if (found.file.vocab != details.config.vocab) {
-        return Error{fmt::format("{}: the tokenizer has {} tokens, the model {} has {}",
+        return Error{fmt::format("{}: the tokenizer has {} tokens, the model {} has {}; give the "
+                                 "one it was trained with by --tokenizer FILE",
                                  found.source, found.file.vocab, model.path(),
                                  details.config.vocab)};
     }
     const bool both_known = found.file.hash != 0 && details.tokenizer_hash != 0;
     if (both_known && found.file.hash != details.tokenizer_hash) {
-        return Error{fmt::format("{}: tokenizer hash {:016x}, the model {} was made with {:016x}",
+        return Error{fmt::format("{}: tokenizer hash {:016x}, the model {} was made with {:016x}; "
+                                 "give the one it was trained with by --tokenizer FILE",
                                  found.source, found.file.hash, model.path(),
                                  details.tokenizer_hash)};
     }

@@ -87,8 +87,8 @@ struct GgufFile {
 };
 
 /// Errors: everything ggml itself refuses (an unknown version, lengths beyond the file, a key or a
-/// tensor twice, arrays of arrays, a wrong alignment, tensor offsets out of order), and for
-/// architecture llama counts that do not fit the tensors.
+/// tensor twice, arrays of arrays, a wrong alignment, tensor offsets out of order), bytes after the
+/// last tensor and its padding, and for architecture llama counts that do not fit the tensors.
 Result<GgufFile> read_gguf(std::shared_ptr<const MappedFile> file);
 
 } // namespace mnm

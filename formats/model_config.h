@@ -43,8 +43,9 @@ struct ModelConfig {
     std::uint64_t parameters() const;
 
     /// Refuses a shape no reader may pass on: a count of zero or beyond its limit, an odd head_dim,
-    /// heads not a multiple of kv_heads, a matrix width that is no multiple of 32, a RoPE base or
-    /// epsilon that is not finite and positive. `file` is named in the message.
+    /// heads not a multiple of kv_heads, a matrix width that is no multiple of 32, a RoPE base
+    /// or factor out of range, an epsilon that is not finite and positive. `file` is named in the
+    /// message.
     Result<void> check(std::string_view file) const;
 
     friend bool operator==(const ModelConfig&, const ModelConfig&) = default;

@@ -27,8 +27,8 @@ struct TokenStream {
     std::span<const std::uint16_t> tokens; ///< chat: with target_bit
 
     static bool probe(std::span<const std::byte> file);
-    /// Errors: wrong magic, flags unknown, more tokens announced than the file holds, an id >=
-    /// vocab.
+    /// Errors: wrong magic, flags unknown, another number of tokens announced than the file holds,
+    /// an id >= vocab.
     static Result<TokenStream> open(const std::string& path);
 };
 

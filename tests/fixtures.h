@@ -12,6 +12,10 @@ inline std::string environment(const char* name, const char* fallback) {
     const char* value = std::getenv(name);
     return value != nullptr ? value : fallback;
 }
+/// An emulated processor is a hundred times slower: MNM_THIN=1 asks for a part of what takes long.
+inline bool thin() {
+    return environment("MNM_THIN", "") == "1";
+}
 inline std::string fixtures_root() {
     return environment("MNM_FIXTURES", "../shared/fixtures");
 }

@@ -206,6 +206,7 @@ Result<ConvertReport> convert(const ModelFile& source, const WritePlan& plan, co
     MNM_CHECK(out.flush());
     // A pipe or a device cannot be read back.
     if (out.temporary_path() != out.path()) MNM_CHECK(converter.read_back(format, out));
+    MNM_CHECK(source.mapping->check_unchanged());
 
     ConvertReport report;
     report.parameters = source.details.config.parameters();

@@ -9,11 +9,15 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <random>
+#include <string_view>
 #include <system_error>
 
+#include <dirent.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -22,9 +26,19 @@ namespace mnm {
 namespace {
 
 UnfinishedNames<char> unfinished;
+constexpr std::string_view prefix = ".mnm-", suffix = ".unfinished";
 
 Error failure(const std::string& path, int code) {
     return Error{fmt::format("{}: {}", path, std::strerror(code))};
+}
+
+/// With what to do about a disk that is full, as far as that is known here.
+Error write_failure(const std::string& path, int code, std::uint64_t written) {
+    const bool full = code == ENOSPC || code == EDQUOT || code == EFBIG;
+    if (!full) return failure(path, code);
+    return Error{
+        fmt::format("{}: {} after {} bytes; make room or write elsewhere, nothing was kept", path,
+                    std::strerror(code), written)};
 }
 
 /// The folder part, so that `folder + name` is a path in it.
@@ -48,7 +62,7 @@ std::string follow_links(std::string path) {
 std::string unique_name() {
     static std::atomic<unsigned> count{0};
     std::random_device random;
-    return fmt::format(".mnm-{}-{}-{:08x}.unfinished", ::getpid(), count++, random());
+    return fmt::format("{}{}-{}-{:08x}{}", prefix, ::getpid(), count++, random(), suffix);
 }
 
 int open_retrying(const std::string& path, int flags) {
@@ -57,6 +71,40 @@ int open_retrying(const std::string& path, int flags) {
         handle = ::open(path.c_str(), flags | O_CLOEXEC, 0666);
     while (handle < 0 && errno == EINTR);
     return handle;
+}
+
+/// True when no living process writes the file: its lock is free, and was not taken a moment too
+/// late. Where a file system locks between machines only in name, its age speaks for itself.
+bool is_abandoned(const char* name, int folder) {
+    constexpr std::time_t seconds = 600;
+    const int handle = ::openat(folder, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (handle < 0) return false;
+    struct stat status {};
+    const bool abandoned = ::fstat(handle, &status) == 0 && S_ISREG(status.st_mode) &&
+                           std::time(nullptr) - status.st_mtime > seconds &&
+                           ::flock(handle, LOCK_EX | LOCK_NB) == 0;
+    ::close(handle);
+    return abandoned;
+}
+
+/// What runs that were killed left in the folder.
+void remove_abandoned(const std::string& folder) {
+    DIR* entries = ::opendir(folder.c_str());
+    if (entries == nullptr) return;
+    while (const dirent* entry = ::readdir(entries)) {
+        const std::string_view name = entry->d_name;
+        if (name.starts_with(prefix) && name.ends_with(suffix) &&
+            is_abandoned(entry->d_name, ::dirfd(entries)))
+            ::unlinkat(::dirfd(entries), entry->d_name, 0);
+    }
+    ::closedir(entries);
+}
+
+/// The lock says that the file is being written. False when another run has just removed it.
+bool claim(int handle) {
+    struct stat status {};
+    if (::flock(handle, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return false;
+    return ::fstat(handle, &status) != 0 || status.st_nlink != 0;
 }
 
 int sync_retrying(int handle) {
@@ -102,6 +150,10 @@ Result<AtomicFile> AtomicFile::create(const std::string& path) {
         file.slot_ = unfinished.add(file.temporary_);
         handle = open_retrying(file.temporary_, O_WRONLY | O_CREAT | O_EXCL);
         if (handle < 0 && errno != EEXIST) break;
+        if (handle >= 0 && !claim(handle)) {
+            ::close(std::exchange(handle, -1));
+            errno = EEXIST;
+        }
     }
     if (handle < 0) {
         const int code = errno;
@@ -113,6 +165,7 @@ Result<AtomicFile> AtomicFile::create(const std::string& path) {
                                  std::strerror(code))};
     }
     file.handle_ = handle;
+    remove_abandoned(folder);
     if (exists) (void)!::fchmod(handle, status.st_mode & 07777);
     return file;
 }
@@ -135,7 +188,7 @@ Result<void> AtomicFile::write(std::span<const std::byte> bytes) {
         const std::size_t part = std::min(bytes.size(), std::size_t{1} << 30);
         const ssize_t done = ::write(static_cast<int>(handle_), bytes.data(), part);
         if (done < 0 && errno == EINTR) continue;
-        if (done < 0) return failure(path_, errno);
+        if (done < 0) return write_failure(path_, errno, size_);
         bytes = bytes.subspan(static_cast<std::size_t>(done));
         size_ += static_cast<std::uint64_t>(done);
     }
@@ -148,7 +201,7 @@ Result<void> AtomicFile::flush() {
 
 Result<void> AtomicFile::commit() {
     const int handle = static_cast<int>(handle_);
-    if (sync_retrying(handle) != 0) return failure(path_, errno);
+    if (sync_retrying(handle) != 0) return write_failure(path_, errno, size_);
     if (temporary_ == target_) {
         handle_ = -1;
         if (::close(handle) != 0) return failure(path_, errno);

@@ -83,10 +83,10 @@ Result<AtomicFile> AtomicFile::create(const std::string& path) {
     file.temporary_ = folder + unique_name();
     const std::wstring name = wide_path(file.temporary_);
     file.slot_ = unfinished.add(name);
-    // FILE_SHARE_DELETE lets the file be renamed, or removed by a handler, while it is open.
+    // FILE_SHARE_DELETE lets a handler remove the file while it is open.
     const HANDLE handle =
-        CreateFileW(name.c_str(), GENERIC_WRITE | DELETE, FILE_SHARE_READ | FILE_SHARE_DELETE,
-                    nullptr, CREATE_NEW, FILE_ATTRIBUTE_NORMAL, nullptr);
+        CreateFileW(name.c_str(), GENERIC_WRITE, FILE_SHARE_READ | FILE_SHARE_DELETE, nullptr,
+                    CREATE_NEW, FILE_ATTRIBUTE_NORMAL, nullptr);
     if (handle == INVALID_HANDLE_VALUE) {
         const DWORD code = GetLastError();
         unfinished.remove(std::exchange(file.slot_, -1));

@@ -60,15 +60,13 @@ inline void append_fixed_text(std::vector<std::byte>& out, std::string_view text
 }
 
 inline std::optional<std::uint64_t> checked_mul(std::uint64_t a, std::uint64_t b) {
-    std::uint64_t product;
-    if (__builtin_mul_overflow(a, b, &product)) return std::nullopt;
-    return product;
+    if (a != 0 && b > UINT64_MAX / a) return std::nullopt;
+    return a * b;
 }
 
 inline std::optional<std::uint64_t> checked_add(std::uint64_t a, std::uint64_t b) {
-    std::uint64_t sum;
-    if (__builtin_add_overflow(a, b, &sum)) return std::nullopt;
-    return sum;
+    if (b > UINT64_MAX - a) return std::nullopt;
+    return a + b;
 }
 
 /// True when [offset, offset + size) lies in a file of `total` bytes.

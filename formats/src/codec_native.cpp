@@ -65,7 +65,7 @@ struct Sums {
 
 Float4 rounded(Float4 w, Float4 inverse) {
     const Float4 clamped = min4(max4(w * inverse, all4(-8.0f)), all4(7.0f));
-    return (clamped + round_magic) - round_magic;
+    return (clamped + all4(round_magic)) - all4(round_magic);
 }
 
 inline Sums sums(const Float4 (&w)[8], float inverse) {
@@ -73,8 +73,8 @@ inline Sums sums(const Float4 (&w)[8], float inverse) {
     Float4 wq = all4(0.0f), qq = all4(0.0f);
     for (int k = 0; k < 8; ++k) {
         const Float4 q = rounded(w[k], by);
-        wq += w[k] * q;
-        qq += q * q;
+        wq = wq + w[k] * q;
+        qq = qq + q * q;
     }
     return {sum4(wq), sum4(qq)};
 }
@@ -105,7 +105,7 @@ float fit_group(const float* x, std::byte* nibbles) {
         const float before = max < tiny ? lift : 1.0f / lift;
         after = 1.0f / before;
         for (Float4& v : w)
-            v = v * before;
+            v = v * all4(before);
         max *= before;
         first *= before;
     }
@@ -126,9 +126,8 @@ float fit_group(const float* x, std::byte* nibbles) {
 
     std::int32_t q[weight_group];
     for (int k = 0; k < 8; ++k) {
-        const Float4 r = rounded(w[k], all4(best_inverse));
-        const Int4 biased = __builtin_convertvector(r, Int4) + 8;
-        std::memcpy(q + 4 * k, &biased, sizeof biased);
+        const Float4 biased = rounded(w[k], all4(best_inverse)) + all4(8.0f);
+        store_integers(biased, q + 4 * k);
     }
     pack(q, nibbles);
     return best.wq / best.qq * after;

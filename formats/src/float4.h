@@ -1,55 +1,58 @@
 // SPDX-License-Identifier: MIT
 // Four floats at a time: the lanes in which a quantiser's sums are defined.
 //
-// The compilers' own vector type does lane by lane what the scalar operators do, so the bits are
-// the same on a processor without vectors.
+// simde maps them to the processor's own vectors, or to plain C that gives the same bits.
 #pragma once
+
+#include <simde/x86/sse2.h>
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
-
-#if defined(__SSE2__)
-#include <xmmintrin.h>
-#endif
 
 namespace mnm {
 
-using Float4 = float __attribute__((vector_size(16)));
-using Int4 = std::int32_t __attribute__((vector_size(16)));
+struct Float4 {
+    simde__m128 v;
+};
 
 inline Float4 load4(const float* from) {
-    Float4 v;
-    std::memcpy(&v, from, sizeof v);
-    return v;
+    return {simde_mm_loadu_ps(from)};
 }
 inline Float4 all4(float x) {
-    return Float4{x, x, x, x};
+    return {simde_mm_set1_ps(x)};
+}
+inline Float4 operator+(Float4 a, Float4 b) {
+    return {simde_mm_add_ps(a.v, b.v)};
+}
+inline Float4 operator-(Float4 a, Float4 b) {
+    return {simde_mm_sub_ps(a.v, b.v)};
+}
+inline Float4 operator*(Float4 a, Float4 b) {
+    return {simde_mm_mul_ps(a.v, b.v)};
 }
 /// `b` where either is a NaN, as the x86 instructions do.
-#if defined(__SSE2__) // which GCC does not find by itself
 inline Float4 max4(Float4 a, Float4 b) {
-    return _mm_max_ps(a, b);
+    return {simde_mm_max_ps(a.v, b.v)};
 }
 inline Float4 min4(Float4 a, Float4 b) {
-    return _mm_min_ps(a, b);
+    return {simde_mm_min_ps(a.v, b.v)};
 }
-#else
-inline Float4 max4(Float4 a, Float4 b) {
-    return a > b ? a : b;
-}
-inline Float4 min4(Float4 a, Float4 b) {
-    return a < b ? a : b;
-}
-#endif
 inline Float4 abs4(Float4 a) {
-    return reinterpret_cast<Float4>(reinterpret_cast<Int4>(a) & 0x7fffffff);
+    return {simde_mm_and_ps(a.v, simde_mm_castsi128_ps(simde_mm_set1_epi32(0x7fffffff)))};
+}
+/// Whole numbers as int32.
+inline void store_integers(Float4 a, std::int32_t* to) {
+    simde_mm_storeu_si128(reinterpret_cast<simde__m128i*>(to), simde_mm_cvttps_epi32(a.v));
 }
 /// The order in which lanes are added up everywhere.
-inline float sum4(Float4 v) {
+inline float sum4(Float4 a) {
+    float v[4];
+    simde_mm_storeu_ps(v, a.v);
     return (v[0] + v[1]) + (v[2] + v[3]);
 }
-inline float max_lane(Float4 v) {
+inline float max_lane(Float4 m) {
+    float v[4];
+    simde_mm_storeu_ps(v, m.v);
     const float a = v[0] > v[1] ? v[0] : v[1];
     const float b = v[2] > v[3] ? v[2] : v[3];
     return a > b ? a : b;

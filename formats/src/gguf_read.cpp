@@ -245,6 +245,10 @@ Result<void> read_tensors(Cursor& cursor, GgufFile& file, std::uint64_t count) {
         tensor.data = bytes.data() + offset;
         offset = round_up(offset + tensor.bytes, file.alignment);
     }
+    // Writers pad the last tensor too, or leave that out.
+    if (bytes.size() > offset)
+        return Error{fmt::format("{}: {} bytes follow the last tensor, expected none", path,
+                                 bytes.size() - offset)};
     return {};
 }
 

@@ -58,6 +58,14 @@ MappedFile::~MappedFile() {
     if (!bytes_.empty()) UnmapViewOfFile(bytes_.data());
 }
 
+Result<void> MappedFile::check_unchanged() const {
+    return {};
+}
+
+const char* mapped_path_at(const void*) noexcept {
+    return nullptr;
+}
+
 void MappedFile::prefetch(std::size_t offset, std::size_t size) const {
     if (offset >= bytes_.size()) return;
     // PrefetchVirtualMemory came with Windows 8; asking for it by name keeps older ones running.

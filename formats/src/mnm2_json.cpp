@@ -78,7 +78,28 @@ std::string place_of(const std::string& file, std::string_view section) {
     return fmt::format("{}: section {}", file, section);
 }
 
+/// The parser takes several times their length for brackets, and nothing here nests deeply.
+bool nests_beyond(std::string_view text, std::size_t limit) {
+    std::size_t depth = 0;
+    bool quoted = false;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        const char c = text[i];
+        if (quoted && c == '\\')
+            ++i;
+        else if (c == '"')
+            quoted = !quoted;
+        else if (!quoted && (c == '[' || c == '{') && ++depth > limit)
+            return true;
+        else if (!quoted && (c == ']' || c == '}') && depth > 0)
+            --depth;
+    }
+    return false;
+}
+
 Result<json> parse(std::string_view text, const std::string& place) {
+    constexpr std::size_t deepest = 8;
+    if (nests_beyond(text, deepest))
+        return Error{fmt::format("{}: nested more than {} deep", place, deepest)};
     json value = json::parse(text.begin(), text.end(), nullptr, false);
     if (value.is_discarded()) return Error{fmt::format("{}: not valid JSON", place)};
     return value;
@@ -100,6 +121,57 @@ Result<void> parse_scaling(const Object& object, RopeScaling& scaling, std::stri
     MNM_CHECK(object.read("high_freq_factor", scaling.high_freq_factor));
     return object.read("original_context", scaling.original_context);
 }
+
+/// Takes pairs of texts as they come and stops at the first thing that is not one, so that a large
+/// section never becomes a tree of values.
+class PairReader {
+  public:
+    using number_integer_t = json::number_integer_t;
+    using number_unsigned_t = json::number_unsigned_t;
+    using number_float_t = json::number_float_t;
+    using string_t = json::string_t;
+    using binary_t = json::binary_t;
+
+    bool null() { return stop(); }
+    bool boolean(bool) { return stop(); }
+    bool number_integer(number_integer_t) { return stop(); }
+    bool number_unsigned(number_unsigned_t) { return stop(); }
+    bool number_float(number_float_t, const string_t&) { return stop(); }
+    bool binary(binary_t&) { return stop(); }
+    bool start_object(std::size_t) { return stop(); }
+    bool key(string_t&) { return stop(); }
+    bool end_object() { return stop(); }
+    bool string(string_t& text) {
+        if (depth_ != 2 || texts_ == 2) return stop();
+        if (texts_++ == 0)
+            pairs.emplace_back(std::move(text), std::string());
+        else
+            pairs.back().second = std::move(text);
+        return true;
+    }
+    bool start_array(std::size_t) {
+        if (++depth_ > 2) return stop();
+        too_many = depth_ == 2 && pairs.size() == metadata_limit;
+        texts_ = 0;
+        return !too_many;
+    }
+    bool end_array() { return --depth_ == 0 || texts_ == 2 || stop(); }
+    bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) {
+        return false;
+    }
+
+    Metadata pairs;
+    bool no_pair = false;
+    bool too_many = false;
+
+  private:
+    bool stop() {
+        no_pair = true;
+        return false;
+    }
+    int depth_ = 0;
+    int texts_ = 0; ///< of the pair at hand
+};
 
 } // namespace
 
@@ -188,6 +260,9 @@ Result<SamplingDefaults> parse_sampling(std::string_view text, const std::string
 }
 
 Result<std::string> metadata_text(const Metadata& metadata, const std::string& file) {
+    if (metadata.size() > metadata_limit)
+        return Error{fmt::format("{}: {} metadata entries, expected at most {}", file,
+                                 metadata.size(), metadata_limit)};
     json value = json::array();
     for (const auto& [key, text] : metadata) {
         if (!valid_utf8(key) || !valid_utf8(text))
@@ -200,17 +275,14 @@ Result<std::string> metadata_text(const Metadata& metadata, const std::string& f
 
 Result<Metadata> parse_metadata(std::string_view text, const std::string& file) {
     const std::string place = place_of(file, metadata_section);
-    MNM_TRY(const json value, parse(text, place));
-    if (!value.is_array()) return Error{fmt::format("{}: expected an array of pairs", place)};
-    Metadata metadata;
-    for (const json& entry : value) {
-        if (!entry.is_array() || entry.size() != 2 || !entry[0].is_string() ||
-            !entry[1].is_string())
-            return Error{
-                fmt::format("{}: entry {} is not a pair of texts", place, metadata.size())};
-        metadata.emplace_back(entry[0].get<std::string>(), entry[1].get<std::string>());
-    }
-    return metadata;
+    PairReader reader;
+    if (json::sax_parse(text.begin(), text.end(), &reader)) return std::move(reader.pairs);
+    if (reader.too_many)
+        return Error{fmt::format("{}: more than {} entries", place, metadata_limit)};
+    if (reader.no_pair)
+        return Error{
+            fmt::format("{}: entry {} is not a pair of texts", place, reader.pairs.size())};
+    return Error{fmt::format("{}: not valid JSON", place)};
 }
 
 } // namespace mnm::mnm2

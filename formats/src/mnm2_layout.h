@@ -45,6 +45,7 @@ inline constexpr std::string_view tensors_section = "tensors";
 inline constexpr std::uint64_t json_limit = 1 << 16;
 inline constexpr std::uint64_t text_limit = 1 << 20;
 inline constexpr std::uint64_t blob_limit = 1 << 24;
+inline constexpr std::size_t metadata_limit = 4096; ///< entries
 
 inline std::uint64_t checksum(std::span<const std::byte> bytes) {
     return XXH64(bytes.data(), bytes.size(), 0);
@@ -56,7 +57,7 @@ Result<void> parse_config(std::string_view text, const std::string& file, ModelD
 std::string sampling_text(const SamplingDefaults& sampling);
 Result<SamplingDefaults> parse_sampling(std::string_view text, const std::string& file);
 using Metadata = std::vector<std::pair<std::string, std::string>>;
-/// Errors: a text that is not UTF-8.
+/// Errors: a text that is not UTF-8, too many entries.
 Result<std::string> metadata_text(const Metadata& metadata, const std::string& file);
 Result<Metadata> parse_metadata(std::string_view text, const std::string& file);
 

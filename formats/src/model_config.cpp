@@ -17,6 +17,10 @@ constexpr std::uint64_t max_vocab = 1 << 24;
 constexpr std::uint64_t max_context = 1 << 24;
 constexpr std::uint64_t column_group = 32;
 
+/// Beyond these, the angle of a late position is no number that sine and cosine mean anything for.
+constexpr double min_rope_base = 1e-3, max_rope_base = 1e12;
+constexpr double min_rope_factor = 1e-3, max_rope_factor = 1e6;
+
 bool positive(double value) {
     return std::isfinite(value) && value > 0;
 }
@@ -24,9 +28,9 @@ bool positive(double value) {
 Result<void> check_scaling(const ModelConfig& config, std::string_view file) {
     const RopeScaling& scaling = config.rope_scaling;
     if (scaling.type == RopeScaling::Type::none) return {};
-    if (!positive(scaling.factor))
-        return Error{fmt::format("{}: RoPE scaling factor is {}, expected a positive number", file,
-                                 scaling.factor)};
+    if (!(scaling.factor >= min_rope_factor && scaling.factor <= max_rope_factor))
+        return Error{fmt::format("{}: RoPE scaling factor is {}, expected {} to {}", file,
+                                 scaling.factor, min_rope_factor, max_rope_factor)};
     if (scaling.type == RopeScaling::Type::linear) return {};
     if (!positive(scaling.low_freq_factor) || !positive(scaling.high_freq_factor) ||
         scaling.low_freq_factor >= scaling.high_freq_factor)
@@ -75,9 +79,9 @@ Result<void> ModelConfig::check(std::string_view file) const {
         if (value % column_group != 0)
             return Error{fmt::format("{}: {} is {}, expected a multiple of {}", file, name, value,
                                      column_group)};
-    if (!positive(rope_base))
-        return Error{
-            fmt::format("{}: RoPE base is {}, expected a positive number", file, rope_base)};
+    if (!(rope_base >= min_rope_base && rope_base <= max_rope_base))
+        return Error{fmt::format("{}: RoPE base is {}, expected {} to {}", file, rope_base,
+                                 min_rope_base, max_rope_base)};
     if (!positive(norm_eps))
         return Error{
             fmt::format("{}: norm epsilon is {}, expected a positive number", file, norm_eps)};

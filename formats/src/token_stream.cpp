@@ -46,10 +46,13 @@ Result<TokenStream> TokenStream::open(const std::string& path) {
     if (stream.vocab == 0 || stream.vocab > max_vocab)
         return Error{
             fmt::format("{}: vocab is {}, expected 1 to {}", path, stream.vocab, max_vocab)};
-    const std::uint64_t room = (bytes.size() - header_size) / 2;
-    if (count > room)
+    const std::uint64_t body = bytes.size() - header_size;
+    if (count > body / 2)
         return Error{fmt::format("{}: the header announces {} tokens, the file holds {}", path,
-                                 count, room)};
+                                 count, body / 2)};
+    if (body != 2 * count)
+        return Error{fmt::format("{}: {} bytes follow the {} tokens of the header, expected none",
+                                 path, body - 2 * count, count)};
     stream.tokens = {reinterpret_cast<const std::uint16_t*>(bytes.data() + header_size),
                      static_cast<std::size_t>(count)};
     const unsigned mask = stream.chat ? 0xffffu & ~unsigned{target_bit} : 0xffffu;

@@ -18,6 +18,9 @@ constexpr std::size_t header_size = 32;
 constexpr std::uint32_t bytes_in_vocab = 256;
 constexpr std::uint32_t max_vocab = 65536; ///< merges and token streams hold 16-bit ids
 constexpr std::uint32_t max_length = 1024; ///< bytes of one token
+/// Bytes of all tokens, per merge and beyond: a small file must not unfold to a large table.
+/// Trained vocabularies have 6 to 8 bytes a token.
+constexpr std::uint64_t mean_length = 64, spare_length = 65536;
 constexpr std::uint32_t named_specials = 5;
 
 /// A token's spelling without its bytes: its length and a polynomial hash of it modulo 2^64. The
@@ -50,6 +53,7 @@ std::string spelt(const TokenizerFile& file, std::uint32_t id) {
 
 Result<void> check_spellings(const TokenizerFile& file, std::string_view name) {
     constexpr std::uint64_t base = 0x9e3779b97f4a7c15u;
+    std::uint64_t total = 0;
     std::vector<Spelling> spellings(bytes_in_vocab + file.merges.size());
     for (std::uint32_t id = 0; id < bytes_in_vocab; ++id)
         spellings[id] = {id + 1, base, 1};
@@ -62,7 +66,12 @@ Result<void> check_spellings(const TokenizerFile& file, std::string_view name) {
         if (spellings[id].length > max_length)
             return Error{fmt::format("{}: token {} is {} bytes long, expected at most {}", name, id,
                                      spellings[id].length, max_length)};
+        total += spellings[id].length;
     }
+    const std::uint64_t most = mean_length * file.merges.size() + spare_length;
+    if (total > most)
+        return Error{fmt::format("{}: the tokens are {} bytes long together, expected at most {}",
+                                 name, total, most)};
     std::vector<std::uint32_t> order(spellings.size());
     for (std::uint32_t id = 0; id < order.size(); ++id)
         order[id] = id;

@@ -6,8 +6,10 @@
 #include "kernels/table.h"
 
 #include <immintrin.h>
+#include <math.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 namespace mnm::kernels {
 namespace {
@@ -44,7 +46,7 @@ Lanes fused(Lanes a, Lanes b, Lanes c) noexcept {
     return {_mm256_fmadd_ps(a.low, b.low, c.low), _mm256_fmadd_ps(a.high, b.high, c.high)};
 }
 float fused_1(float a, float b, float c) noexcept {
-    return __builtin_fmaf(a, b, c);
+    return fmaf(a, b, c);
 }
 Lanes larger(Lanes a, Lanes b) noexcept {
     return {_mm256_max_ps(a.low, b.low), _mm256_max_ps(a.high, b.high)};

@@ -5,8 +5,10 @@
 #include "kernels/table.h"
 
 #include <immintrin.h>
+#include <math.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 namespace mnm::kernels {
 namespace {
@@ -40,7 +42,7 @@ Lanes fused(Lanes a, Lanes b, Lanes c) noexcept {
     return _mm512_fmadd_ps(a, b, c);
 }
 float fused_1(float a, float b, float c) noexcept {
-    return __builtin_fmaf(a, b, c);
+    return fmaf(a, b, c);
 }
 Lanes larger(Lanes a, Lanes b) noexcept {
     return _mm512_max_ps(a, b);

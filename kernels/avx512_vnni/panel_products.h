@@ -121,7 +121,7 @@ void tile(const Panels& panels, const QuantizedRows& x, size_t token, float* y, 
             }
             for (size_t t = 0; t < Tokens; ++t) {
                 int32_t four;
-                __builtin_memcpy(&four, a + t * x.cols + g * group + 4 * j, 4);
+                memcpy(&four, a + t * x.cols + g * group + 4 * j, 4);
                 const __m512i input = _mm512_set1_epi32(four);
                 for (size_t b = 0; b < Blocks; ++b) {
                     dot[b][t] = _mm512_dpbusd_epi32(dot[b][t], weights[b], input);

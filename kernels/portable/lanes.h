@@ -5,6 +5,7 @@
 
 #include "kernels/table.h"
 
+#include <math.h>
 #include <simde/x86/fma.h>
 #include <simde/x86/sse4.1.h>
 #include <stddef.h>

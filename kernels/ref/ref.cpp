@@ -15,7 +15,7 @@ namespace {
 /// 2008), so that the second rounding, to float, is the only one that counts.
 float fused(float a, float b, float c) noexcept {
 #ifdef __FP_FAST_FMAF
-    return __builtin_fmaf(a, b, c);
+    return fmaf(a, b, c);
 #else
     const double product = static_cast<double>(a) * b;
     const double addend = c;

@@ -94,7 +94,7 @@ void rmsnorm(const float* x, const float* w, size_t n, float eps, float* y) noex
         squares = fused(v, v, squares);
     }
     const float mean = fold_add(squares) / static_cast<float>(n);
-    const Lanes inverse = splat(1.0f / __builtin_sqrtf(mean + eps));
+    const Lanes inverse = splat(1.0f / sqrtf(mean + eps));
     for (size_t i = 0; i < n; i += lanes) {
         store(y + i, mul(mul(load(x + i), inverse), load(w + i)));
     }
@@ -178,7 +178,7 @@ void attend_heads(const AttentionBlock& block, const AttentionState& state, size
         for (size_t j = 0; j < block.keys; j += 4) {
             score_4(q, block.k + j * stride, block.keys - j, stride, p[h] + j);
         }
-        const float nothing = -__builtin_inff();
+        const float nothing = -INFINITY;
         Lanes top = splat(nothing);
         for (size_t j = 0; j < block.keys; j += lanes) {
             const Lanes scores =
@@ -246,7 +246,7 @@ float softmax(const float* x, size_t n, float scale, float* y) noexcept {
     const Lanes largest = splat(fold_max(top));
     Lanes sums = splat(0.0f);
     for (size_t i = 0; i < n; i += lanes) {
-        const Lanes v = load_some(x + i, n - i, -__builtin_inff());
+        const Lanes v = load_some(x + i, n - i, -INFINITY);
         const Lanes e = exp_lanes(mul(sub(v, largest), splat(scale)));
         if (n - i >= lanes) {
             store(y + i, e);

@@ -232,7 +232,7 @@ void tile(const Panels& panels, const QuantizedRows& x, size_t token, float* y, 
             }
             for (size_t t = 0; t < Tokens; ++t) {
                 int32_t four;
-                __builtin_memcpy(&four, a + t * x.cols + g * group + 4 * j, 4);
+                memcpy(&four, a + t * x.cols + g * group + 4 * j, 4);
                 const __m256i input = _mm256_set1_epi32(four);
                 for (size_t b = 0; b < Blocks; ++b) {
                     dot[b][t] = Nibbles ? Ops::q4_step(dot[b][t], weights[b], input)

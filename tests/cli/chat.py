@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """mnm chat without a terminal: one shot and piped, repeatable, and honest about the context."""
 import json
+import re
 
 import command_line
 from command_line import CHECKPOINT, mnm
@@ -61,6 +62,41 @@ class Chat(command_line.Case):
         self.assertEqual(text.count("tokens/s"), 3)
         first, second, _ = done.stdout.decode().splitlines()[:3]
         self.assertEqual(first, second)
+
+    def test_reset_forgets_the_cache_too(self):
+        done = mnm("chat", CHECKPOINT, "--seed", "5", "--max-tokens", "5",
+                   stdin="hello\n/stats\n/reset\n/stats\n")
+        found = re.findall(r"(\d+) turns, (\d+) of 256 tokens", done.stderr.decode())
+        self.assertEqual(found[1], ("0", "0"))
+        self.assertEqual(found[0][0], "2")
+        self.assertGreater(int(found[0][1]), 5)
+
+    def test_a_system_text_too_long_is_refused_at_once(self):
+        long = "word " * 300
+        text = self.bad(1, "chat", CHECKPOINT, "--system", long, "--prompt", "x", names=["256"])
+        self.assertIn("room for 249", text)
+        done = mnm("chat", CHECKPOINT, "--seed", "5", "--max-tokens", "5",
+                   stdin=f"/system You tell tales.\n/system {long}\nhello\n")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"the system text has", done.stderr)
+        self.assertEqual(done.stderr.count(b"system text set"), 1)
+        # The one before stays.
+        kept = mnm("chat", CHECKPOINT, "--seed", "5", "--max-tokens", "5",
+                   "--system", "You tell tales.", stdin="hello\n")
+        self.assertEqual((kept.returncode, kept.stdout), (0, done.stdout))
+
+    def test_piped_replies_as_json_are_one_line_each(self):
+        long = "word " * 500
+        done = mnm("chat", CHECKPOINT, "--seed", "5", "--max-tokens", "60", "--json", "-q",
+                   stdin=f"hello\n{long}\nand then?\n")
+        self.assertEqual(done.returncode, 1)
+        lines = [json.loads(line) for line in done.stdout.decode().splitlines()]
+        self.assertEqual(len(lines), 3)
+        self.assertIn("too long", lines[1]["error"])
+        plain = mnm("chat", CHECKPOINT, "--seed", "5", "--max-tokens", "60", "-q",
+                    stdin="hello\nand then?\n")
+        self.assertEqual(lines[0]["reply"] + "\n" + lines[2]["reply"] + "\n",
+                         plain.stdout.decode())
 
     def test_a_backslash_joins_lines(self):
         arguments = ("chat", CHECKPOINT, "--seed", "5", "--max-tokens", "20")

@@ -7,6 +7,7 @@ import signal
 import struct
 import subprocess
 import sys
+import threading
 import time
 
 import command_line
@@ -18,6 +19,10 @@ try:
     import termios
 except ImportError:
     print("skipped: no pseudo-terminals here")
+    sys.exit(77)
+
+if b"line editing: libedit" not in command_line.mnm("--version").stdout:
+    print("skipped: this build edits no lines")
     sys.exit(77)
 
 PROMPT = ">>> "
@@ -32,7 +37,7 @@ class Terminal:
         self.child = child
         self.before = termios.tcgetattr(child)
         environment = {**os.environ, "TERM": "xterm", "LC_ALL": "C.UTF-8"}
-        self.process = subprocess.Popen([MNM, "chat", CHECKPOINT, "--seed", "5", *arguments],
+        self.process = subprocess.Popen([*MNM, "chat", CHECKPOINT, "--seed", "5", *arguments],
                                         stdin=child, stdout=child, stderr=child, env=environment,
                                         start_new_session=True, preexec_fn=self.take_terminal)
         self.seen = ""
@@ -102,6 +107,40 @@ class ChatTerminal(command_line.Case):
         terminal.type("\x03")
         self.leave(terminal)
 
+    def test_interrupts_with_something_between_do_not_leave(self):
+        terminal = Terminal("--max-tokens", "5")
+        for typed in ("\x03", "more\x03"):
+            terminal.until(PROMPT)
+            terminal.type(typed)
+            terminal.until("Ctrl\\+C again")
+        terminal.until(PROMPT)
+        terminal.type("hello\n")
+        terminal.until(r"\[5 tokens")
+        terminal.until(PROMPT)
+        terminal.type("\x03")
+        terminal.until("Ctrl\\+C again")
+        terminal.until(PROMPT)
+        terminal.type("\x03")
+        self.leave(terminal)
+
+    def test_the_end_of_the_input_at_every_prompt(self):
+        terminal = Terminal("--max-tokens", "5")
+        terminal.until(PROMPT)
+        terminal.type("one\\\n")
+        terminal.until(r"\.\.\. ")
+        terminal.type("\x04")  # what was typed counts, and gets its reply
+        terminal.until(r"\[5 tokens")
+        terminal.until(PROMPT)
+        terminal.type("\x04")
+        self.leave(terminal)
+
+    def test_a_terminal_that_goes_away(self):
+        terminal = Terminal()
+        terminal.until(PROMPT)
+        os.close(terminal.child)
+        os.close(terminal.main)
+        self.assertEqual(terminal.process.wait(30), 129)
+
     def test_interrupt_stops_the_reply(self):
         # The reply is short; on a busy machine it may be over before Ctrl+C comes.
         for attempt in range(10):
@@ -140,6 +179,26 @@ class ChatTerminal(command_line.Case):
         terminal = Terminal("--max-tokens", "5", columns=20)
         terminal.until(PROMPT)
         terminal.type("\u00e9\u6f22\U0001F600 " * 10 + "\n")
+        terminal.until(r"\[5 tokens")
+        terminal.type("/quit\n")
+        self.leave(terminal)
+
+    def test_a_million_characters_pasted_into_a_narrow_window(self):
+        terminal = Terminal("--max-tokens", "5", columns=20)
+        terminal.until(PROMPT)
+        text = ("\x1b[200~" + "word " * 200000 + "\x1b[201~").encode()
+
+        def paste():
+            for i in range(0, len(text), 512):
+                os.write(terminal.main, text[i:i + 512])
+            os.write(terminal.main, b"\n")
+
+        writer = threading.Thread(target=paste)
+        writer.start()
+        terminal.until("too long for the context", 120)
+        writer.join()
+        terminal.until(PROMPT)
+        terminal.type("hello\n")
         terminal.until(r"\[5 tokens")
         terminal.type("/quit\n")
         self.leave(terminal)

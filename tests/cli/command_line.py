@@ -3,12 +3,18 @@
 import json
 import os
 import pathlib
+import shlex
 import subprocess
 import sys
 import tempfile
 import unittest
 
-MNM = os.environ["MNM"]
+# A foreign build runs through an emulator or Wine.
+MNM = [*shlex.split(os.environ.get("MNM_WRAPPER", "")), os.environ["MNM"]]
+# The program is one of a POSIX system (not merely a POSIX system's Wine).
+POSIX = os.name == "posix" and not MNM[-1].endswith(".exe")
+# An emulated processor is a hundred times slower: a part of what takes long.
+THIN = os.environ.get("MNM_THIN") == "1"
 MODELS = pathlib.Path(os.environ["MNM_SOURCE_ROOT"]) / "models"
 CHECKPOINT = str(MODELS / "tales-chat.ckpt")
 TOKENIZER = str(MODELS / "tokenizer.bin")
@@ -21,9 +27,14 @@ def mnm(*arguments, stdin=b"", **options):
     """Runs mnm to its end; stdout and stderr are bytes."""
     if isinstance(stdin, str):
         stdin = stdin.encode()
-    return subprocess.run([MNM, *map(str, arguments)], input=stdin, timeout=120,
+    return subprocess.run([*MNM, *map(str, arguments)], input=stdin, timeout=120,
                           stdout=options.pop("stdout", subprocess.PIPE), stderr=subprocess.PIPE,
                           **options)
+
+
+def start(*arguments, **options):
+    """Starts mnm and returns the process."""
+    return subprocess.Popen([*MNM, *map(str, arguments)], **options)
 
 
 class Case(unittest.TestCase):

@@ -3,9 +3,12 @@
 import pathlib
 import struct
 import subprocess
+import unittest
 
 import command_line
-from command_line import CHECKPOINT, DATA, TOKENIZER
+from command_line import CHECKPOINT, DATA, THIN, TOKENIZER
+
+ROWS = ["--rows", 2] if THIN else []
 
 
 def read_npy(path):
@@ -21,6 +24,7 @@ def read_npy(path):
 
 
 class Evaluate(command_line.Case):
+    @unittest.skipIf(THIN, "the whole text; tests/cli/signature.py stands for it")
     def test_shipped_model(self):
         result = self.json("eval", CHECKPOINT, "--data", DATA)
         # The trainer's own figure, from the checkpoint's header.
@@ -33,19 +37,22 @@ class Evaluate(command_line.Case):
         self.assertGreater(result["perplexity"], 1)
 
     def test_against_a_reference(self):
-        same = self.json("eval", CHECKPOINT, "--data", DATA, "--reference", CHECKPOINT)
+        same = self.json("eval", CHECKPOINT, "--data", DATA, "--reference", CHECKPOINT, *ROWS)
         self.assertLess(abs(same["kl_bits"]["mean"]), 1e-6)
         self.assertLess(same["kl_bits"]["max"], 1e-6)
         self.assertEqual(same["top1_agreement"], 1)
         kinds = {"q8": self.quantized("q8"), "fitted": self.quantized("q4")}
         kinds["fitted"] = kinds["fitted"].rename(self.folder / "fitted.mnm")
         kinds["plain"] = self.quantized("q4", "--no-fit")
-        results = {kind: self.json("eval", path, "--data", DATA, "--reference", CHECKPOINT)
+        results = {kind: self.json("eval", path, "--data", DATA, "--reference", CHECKPOINT, *ROWS)
                    for kind, path in kinds.items()}
         self.assertLess(abs(results["q8"]["loss_nats"] - same["loss_nats"]), 0.005)
+        if THIN:
+            return
         self.assertLess(results["fitted"]["loss_nats"], results["plain"]["loss_nats"])
         self.assertLess(results["fitted"]["kl_bits"]["mean"], results["plain"]["kl_bits"]["mean"])
-        text = self.good("eval", kinds["q8"], "--data", DATA, "--reference", CHECKPOINT).decode()
+        text = self.good("eval", kinds["q8"], "--data", DATA, "--reference", CHECKPOINT,
+                         *ROWS).decode()
         for word in ("perplexity", "bits per byte", "KL divergence", "top-1", "rows of up to 256"):
             self.assertIn(word, text)
 
@@ -58,6 +65,34 @@ class Evaluate(command_line.Case):
         text.write_text("")
         self.bad(1, "eval", CHECKPOINT, "--data", text, names=[text])
 
+    def test_packed_rows(self):
+        # Rows of 32 tokens, in place of the context: each alone gives the same loss.
+        data = pathlib.Path(DATA).read_bytes()
+        tokens, block, rows = data[64:], 32, 5
+
+        def stream(path, tokens, block):
+            header = data[:8] + struct.pack("<Q", len(tokens) // 2) + data[16:48]
+            path.write_bytes(header + struct.pack("<QQ", block, 0) + tokens)
+            return path
+
+        packed = stream(self.folder / "packed.tok", tokens[:2 * (rows * block + 1)], block)
+        self.assertEqual(self.json("info", packed)["block"], block)
+        found = self.json("eval", CHECKPOINT, "--data", packed)
+        self.assertEqual((found["rows"], found["window"]), (rows, block))
+        losses = []
+        for row in range(rows):
+            part = tokens[2 * row * block:2 * ((row + 1) * block + 1)]
+            if not any(part[i] & 0x80 for i in range(3, len(part), 2)):
+                losses.append(0)  # no target in it
+                continue
+            one = stream(self.folder / "one.tok", part, 0)
+            losses.append(self.json("eval", CHECKPOINT, "--data", one)["loss_nats"])
+        self.assertGreater(max(losses), 0)
+        for ours, alone in zip(found["rows_loss_nats"], losses):
+            self.assertAlmostEqual(ours, alone, places=9)
+        stream(packed, tokens, 257)
+        self.bad(1, "eval", CHECKPOINT, "--data", packed, names=[packed, 257, 256])
+
     def test_binary_data_is_no_text(self):
         model = self.quantized("q8")
         self.bad(1, "eval", model, "--data", CHECKPOINT, names=["no text"])
@@ -67,16 +102,6 @@ class Evaluate(command_line.Case):
         found = self.json("info", self.quantized("q8"), "--verify")
         self.assertEqual(found["tensors_verified"], len(found["tensors"]))
         self.assertIn(b"no checksums", self.good("info", CHECKPOINT, "--verify"))
-
-    def test_same_bits(self):
-        for kind in ("f32", "q8", "q4"):
-            model = self.quantized(kind)
-            signatures = {self.good("bench", model, "--signature", "--threads", threads,
-                                    "--kernel", level)
-                          for threads in (1, 2, 4) for level in ("ref", "portable")}
-            signatures.add(self.good("bench", model, "--signature"))
-            self.assertEqual(len(signatures), 1)
-            self.assertRegex(signatures.pop().decode(), r"^[0-9a-f]{16}\n$")
 
     def test_logits(self):
         out = self.folder / "logits.npy"
@@ -123,7 +148,7 @@ class Evaluate(command_line.Case):
         # A reader that goes away ends a long listing quietly.
         text = self.folder / "long.txt"
         text.write_text("words and words " * 50000)
-        command = [command_line.MNM, "tokenize", str(text), "--tokenizer", TOKENIZER]
+        command = [*command_line.MNM, "tokenize", str(text), "--tokenizer", TOKENIZER]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         process.stdout.readline()
         process.stdout.close()

@@ -7,9 +7,10 @@ import signal
 import struct
 import subprocess
 import time
+import unittest
 
 import command_line
-from command_line import AS_ROOT, CHECKPOINT, MNM, TOKENIZER
+from command_line import AS_ROOT, CHECKPOINT, MNM, POSIX, TOKENIZER
 
 
 class Quantize(command_line.Case):
@@ -69,12 +70,13 @@ class Quantize(command_line.Case):
                  names=[2056, 2048])
         self.assertEqual(self.leftovers(), ["tokenizer.bin"])
 
+    @unittest.skipUnless(POSIX, "names are UTF-16 there")
     def test_a_name_that_is_not_utf8(self):
         odd = os.fsencode(self.folder) + b"/odd\xff\x1b.ckpt"
         shutil.copy(CHECKPOINT, odd)
         out = self.folder / "out"
         for command in ("quantize", "gguf"):
-            done = subprocess.run([MNM, command, odd, out, "--tokenizer", TOKENIZER],
+            done = subprocess.run([*MNM, command, odd, out, "--tokenizer", TOKENIZER],
                                   stdout=subprocess.PIPE, check=True)
             done.stdout.decode()
             self.assertIn("odd\ufffd", str(self.json("info", out)))
@@ -99,7 +101,7 @@ class Quantize(command_line.Case):
             self.folder.chmod(0o500)
             self.bad(1, "quantize", CHECKPOINT, self.folder / "o.mnm", names=["o.mnm"])
             self.folder.chmod(0o700)
-        if os.path.exists("/dev/full"):
+        if os.path.exists("/dev/full") and POSIX:
             self.bad(1, "quantize", CHECKPOINT, "/dev/full", names=["/dev/full"])
         self.assertEqual(self.leftovers(), [])
 
@@ -113,13 +115,15 @@ class Quantize(command_line.Case):
         self.bad(1, "quantize", broken, old, "-q", names=["token_embd.weight", "row 2"])
         self.assertEqual(old.read_text(), "old")
 
+    @unittest.skipUnless(POSIX, "a process cannot be asked to end there, only be ended")
     def test_a_signal_leaves_nothing(self):
         # Before, while or after the file is written: nothing but it is left.
         for number, status in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
             for delay in (0.002, 0.01, 0.02):
                 out = self.folder / "out.mnm"
-                process = subprocess.Popen([MNM, "quantize", CHECKPOINT, out, "--type", "q4", "-q"],
-                                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                command = [*MNM, "quantize", CHECKPOINT, out, "--type", "q4", "-q"]
+                process = subprocess.Popen(command, stdout=subprocess.DEVNULL,
+                                           stderr=subprocess.DEVNULL)
                 time.sleep(delay)
                 process.send_signal(number)
                 self.assertIn(process.wait(60), (0, status, -number))

@@ -5,9 +5,10 @@ import json
 import math
 import os
 import pathlib
+import unittest
 
 import command_line
-from command_line import CHECKPOINT, DATA, TOKENIZER
+from command_line import CHECKPOINT, DATA, POSIX, TOKENIZER
 
 ROWS = ("--data", DATA, "--rows", "1")
 STUDY = ("eval", CHECKPOINT, *ROWS, "--study")
@@ -47,6 +48,8 @@ class Study(command_line.Case):
     @classmethod
     def setUpClass(cls):
         """One run that most tests look at."""
+        if command_line.THIN:
+            raise unittest.SkipTest("an emulated processor is too slow for a study")
         super().setUpClass()
         cls.result = cls.run_once()
 
@@ -135,7 +138,8 @@ class Study(command_line.Case):
             for outlier in site["outlier_channels"]:
                 self.assertGreater(outlier["max"], 6 * site["channel_max_median"])
         kl = {t["name"]: t["kl_bits"] for t in found["trials"]}
-        self.assertAlmostEqual(kl["W4A16"], self.point("group of 32", "4 bits group of 32")["kl_bits"])
+        whole = self.point("group of 32", "4 bits group of 32")
+        self.assertAlmostEqual(kl["W4A16"], whole["kl_bits"])
         self.assertLess(kl["W4A16"], kl["W4A4, inputs per token"])
         self.assertLess(kl["W16A8, inputs per token"], kl["W16A4, inputs per token"])
         self.assertGreater(kl["logits at 4 bits, per tensor"], 0.01)
@@ -163,10 +167,14 @@ class Study(command_line.Case):
         for folding in self.result["foldings"]:
             self.assertLess(abs(folding["exact_kl_bits"]), 1e-6)
         plain = self.result["foldings"][0]
-        self.assertAlmostEqual(plain["weights_kl_bits"], self.point("per row", "4 bits per row")["kl_bits"])
+        whole = self.point("per row", "4 bits per row")
+        self.assertAlmostEqual(plain["weights_kl_bits"], whole["kl_bits"])
 
     def test_page(self):
-        name = self.folder / "a <b> & 'c'.html"
+        self.check_page("a <b> & 'c'.html" if POSIX else "a & 'c'.html")
+
+    def check_page(self, file_name):
+        name = self.folder / file_name
         text = self.good(*STUDY, "--bits", "4,8", "--report", name).decode()
         self.assertIn("knee", text)
         self.assertEqual(self.leftovers(), [name.name])
@@ -183,8 +191,8 @@ class Study(command_line.Case):
         for word in ("prefers-color-scheme: dark", "@media print", "width=device-width"):
             self.assertIn(word, page)
         words = "".join(found.texts)
-        self.assertIn("--bits 4,8 --report '" + str(self.folder), words)
-        self.assertIn("a <b> & '\\''c'\\''.html", words)
+        self.assertIn("--bits 4,8 --report '", words)
+        self.assertIn(file_name.replace("'", "'\\''"), words)
         self.assertNotIn("nan", page)
 
     def test_one_width_and_a_quantised_model(self):
@@ -220,11 +228,14 @@ class Study(command_line.Case):
         before = model.read_bytes()
         self.bad(1, "eval", model, *ROWS, "--study", "--report", model, names=["also an input"])
         self.assertEqual(model.read_bytes(), before)
-        link = self.folder / "link.html"
-        os.symlink(DATA, link)
-        self.bad(1, *STUDY, "--report", link, names=["also an input"])
+        self.bad(1, *STUDY, "--report", DATA, names=["also an input"])
         self.bad(1, *STUDY, "--report", TOKENIZER, names=["also an input"])
-        self.assertEqual(self.leftovers(), ["link.html", "q8.mnm"])
+        if POSIX:
+            link = self.folder / "link.html"
+            os.symlink(DATA, link)
+            self.bad(1, *STUDY, "--report", link, names=["also an input"])
+            link.unlink()
+        self.assertEqual(self.leftovers(), ["q8.mnm"])
         # A run that fails leaves an earlier page as it was.
         page = self.folder / "old.html"
         page.write_text("old")

@@ -5,7 +5,8 @@ import os
 import command_line
 from command_line import CHECKPOINT, DATA, TOKENIZER, mnm
 
-COMMANDS = ("quantize", "chat", "eval", "gguf", "bench", "info", "tokenize", "logits")
+COMMANDS = ("quantize", "chat", "eval", "gguf", "bench", "info", "tokenize", "logits",
+            "completion")
 
 
 class Usage(command_line.Case):
@@ -21,18 +22,26 @@ class Usage(command_line.Case):
 
     def test_version_names_the_levels(self):
         text = self.good("--version").decode()
-        for word in ("mnm ", "compiler:", "kernels built: ref", "kernels usable here: ref"):
+        for word in ("mnm ", "compiler:", "kernels built: ref", "kernels usable here: ref",
+                     "line editing: "):
             self.assertIn(word, text)
 
     def test_usage_errors(self):
         for arguments in [(), ("nonsense",), ("quantize",), ("quantize", "a"), ("info", "a", "b"),
                           ("info", CHECKPOINT, "--nonsense"), ("chat", CHECKPOINT, "--temp", "nan"),
-                          ("chat", CHECKPOINT, "--top-p", "2"), ("chat", CHECKPOINT, "--json"),
+                          ("chat", CHECKPOINT, "--top-p", "2"),
                           ("chat", CHECKPOINT, "--seed", "-1"), ("eval", CHECKPOINT),
                           ("eval", CHECKPOINT, "--data", DATA, "--rows", "0"),
                           ("bench", CHECKPOINT, "--threads", "0"),
                           ("logits", CHECKPOINT, "--ids", "1,x", "--out", "o"),
                           ("logits", CHECKPOINT, "--ids", "1,-1", "--out", "o"),
+                          ("logits", CHECKPOINT, "--ids", "1,,2", "--out", "o"),
+                          ("logits", CHECKPOINT, "--ids", "1,2,", "--out", "o"),
+                          ("logits", CHECKPOINT, "--ids", ",1", "--out", "o"),
+                          ("logits", CHECKPOINT, "--ids", "", "--out", "o"),
+                          ("logits", CHECKPOINT, "--ids", "1 2", "--out", "o"),
+                          ("logits", CHECKPOINT, "--ids", "1", "--ids", "2", "--out", "o"),
+                          ("logits", CHECKPOINT, "--ids", "4294967296", "--out", "o"),
                           ("quantize", CHECKPOINT, "o", "--rope-base", "inf")]:
             with self.subTest(arguments):
                 self.bad(2, *arguments, names=["--help"])
@@ -44,11 +53,23 @@ class Usage(command_line.Case):
         self.bad(2, "gguf", CHECKPOINT, "o.gguf", "--type", "q4km", names=["nearest: q4_0"])
         self.bad(2, "gguf", CHECKPOINT, "o.gguf", "--pre", "nanochat", names=["llama-bpe, qwen2"])
 
+    def test_a_near_miss_gets_a_hint(self):
+        for typed, meant in (("quantise", "quantize"), ("evall", "eval"), ("inf", "info")):
+            self.bad(2, typed, CHECKPOINT, "o.mnm", names=[f"did you mean {meant}?"])
+        self.assertNotIn("did you mean", self.bad(2, "nonsense", names=["quantize, chat, eval"]))
+
     def test_kernels_can_be_forced(self):
         for environment in ({}, {"MNM_KERNEL": "nonsense"}):
             flag = [] if environment else ["--kernel", "nonsense"]
             self.bad(2, "bench", CHECKPOINT, *flag, env={**os.environ, **environment},
-                     names=["nonsense", "usable: ref, portable"])
+                     names=["nonsense", "usable: ref, portable", *environment])
+        # A flag wins, an empty variable is none, and what needs no kernel does not look.
+        environment = {**os.environ, "MNM_KERNEL": "nonsense"}
+        self.good("info", CHECKPOINT, env=environment)
+        self.good("quantize", CHECKPOINT, self.folder / "o.mnm", env=environment)
+        self.assertEqual(self.json("bench", CHECKPOINT, "--signature", "--kernel", "ref",
+                                   env=environment)["kernel"], "ref")
+        self.good("bench", CHECKPOINT, "--signature", env={**os.environ, "MNM_KERNEL": ""})
         environment = {**os.environ, "MNM_KERNEL": "ref"}
         self.assertEqual(self.json("bench", CHECKPOINT, "--signature", env=environment)["kernel"],
                          "ref")

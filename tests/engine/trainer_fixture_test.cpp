@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <optional>
 
 using namespace mnm;
 using namespace mnm::tests;
@@ -24,15 +25,19 @@ nlohmann::json trainer() {
 Evaluation score(const std::string& model_path, const std::string& data,
                  const Model* reference = nullptr) {
     const Model model = must(Model::open(model_path));
-    const auto rows = must(evaluation_rows(must(TokenStream::open(data)), model.config(), 0, {}));
+    const auto limit = thin() ? std::optional<std::uint64_t>(1) : std::nullopt;
+    const auto rows =
+        must(evaluation_rows(must(TokenStream::open(data)), model.config(), 0, limit));
     Parallel parallel(2);
     return must(evaluate(model, reference, nullptr, rows, kernels::best(), parallel, {}));
 }
 
 void check_losses(const Evaluation& got, const nlohmann::json& want) {
-    BOOST_TEST(got.targets == want["targets"].get<std::uint64_t>());
-    BOOST_TEST(std::fabs(got.loss_nats - want["loss_nats"].get<double>()) <= 1e-5);
-    BOOST_REQUIRE(got.row_loss_nats.size() == want["per_row"].size());
+    if (!thin()) {
+        BOOST_TEST(got.targets == want["targets"].get<std::uint64_t>());
+        BOOST_TEST(std::fabs(got.loss_nats - want["loss_nats"].get<double>()) <= 1e-5);
+        BOOST_REQUIRE(got.row_loss_nats.size() == want["per_row"].size());
+    }
     for (std::size_t r = 0; r < got.row_loss_nats.size(); ++r) {
         BOOST_TEST(std::fabs(got.row_loss_nats[r] - want["per_row"][r].get<double>()) <= 1e-4);
     }
@@ -55,15 +60,16 @@ BOOST_AUTO_TEST_CASE(quantised_losses_stay_near_and_fitting_helps) {
     must(write_model(folder / "q4.mnm", "mnm1", source, codec(WeightType::q4)));
     must(write_model(folder / "q4n.mnm", "mnm1", source, codec(WeightType::q4), {.fit = false}));
     const Model f32 = must(Model::open(tales("base.ckpt")));
-    const double loss = trainer()["base_val"]["loss_nats"].get<double>();
+    const auto figures = trainer()["base_val"];
+    const double loss = (thin() ? figures["per_row"][0] : figures["loss_nats"]).get<double>();
     const Evaluation q8 = score(folder / "q8.mnm", tales("val.tok"), &f32);
     const Evaluation fitted = score(folder / "q4.mnm", tales("val.tok"), &f32);
     const Evaluation plain = score(folder / "q4n.mnm", tales("val.tok"), &f32);
-    BOOST_TEST(std::fabs(q8.loss_nats - loss) <= 0.005);
-    BOOST_TEST(fitted.loss_nats < plain.loss_nats);
+    BOOST_TEST(std::fabs(q8.loss_nats - loss) <= (thin() ? 0.02 : 0.005));
+    if (!thin()) BOOST_TEST(fitted.loss_nats < plain.loss_nats); // on the whole, not on each row
     BOOST_TEST(fitted.divergence->kl_mean < plain.divergence->kl_mean);
     BOOST_TEST(q8.divergence->kl_mean < fitted.divergence->kl_mean);
-    BOOST_TEST(std::fabs(q8.divergence->reference_loss_nats - loss) <= 1e-5);
+    BOOST_TEST(std::fabs(q8.divergence->reference_loss_nats - loss) <= (thin() ? 1e-4 : 1e-5));
 }
 
 BOOST_AUTO_TEST_CASE(greedy_replies_are_the_trainers) {
@@ -97,7 +103,7 @@ BOOST_AUTO_TEST_CASE(real_weights_give_the_same_bits_everywhere) {
         const std::string path = folder / (std::string(codec(type).name) + ".mnm");
         must(write_model(path, "mnm1", source, codec(type)));
         const Model model = must(Model::open(path));
-        const auto ids = some_tokens(100, model.config().vocab);
+        const auto ids = some_tokens(thin() ? 30 : 100, model.config().vocab);
         const auto want = all_logits(model, "ref", 2, ids.size(), ids);
         for (const std::string& level : kernels::usable_levels()) {
             for (const std::size_t batch : {std::size_t{1}, std::size_t{7}, ids.size()}) {

@@ -125,6 +125,9 @@ BOOST_AUTO_TEST_CASE(interrupted_runs_leave_nothing) {
     BOOST_REQUIRE((file && other));
     BOOST_REQUIRE(other->commit());
     remove_unfinished_files();
+#ifdef _WIN32 // where a file goes when its last handle is closed, at the latest with the process
+    { const AtomicFile closed = std::move(*file); }
+#endif
     BOOST_TEST(folder.list() == std::vector<std::string>{"y"});
     remove_unfinished_files();
 }

@@ -42,7 +42,8 @@ BOOST_AUTO_TEST_CASE(hostile_tensors) {
         return outcome_of(Builder().tensor("t", ne, 0, type).bytes(4096));
     };
     BOOST_TEST(with({32, 32}).empty());
-    BOOST_TEST(with({32, 2, 2, 2}).empty());
+    BOOST_TEST(with({32, 2, 4, 4}).empty());
+    BOOST_TEST(contains(with({32, 31}), "128 bytes follow the last tensor"));
     BOOST_TEST(contains(with({(std::uint64_t{1} << 42) + 1, 1152}), "tensor t"));
     BOOST_TEST(contains(with({~std::uint64_t{0}, 2}), "tensor t: dimension"));
     BOOST_TEST(contains(with({0, 5}), "tensor t: dimension 0 is 0"));

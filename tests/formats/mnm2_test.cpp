@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Version 2: what goes in comes out, and nothing damaged is believed.
 #include "tests/formats/damage.h"
-
-#include "formats/src/mnm2_layout.h"
+#include "tests/formats/mnm2_surgery.h"
 
 #include <boost/test/unit_test.hpp>
 
@@ -61,69 +60,6 @@ struct Sample {
         BOOST_REQUIRE_MESSAGE(written, why(written));
         bytes = read_bytes(path);
     }
-};
-
-/// A file taken apart and put together again with something changed and every checksum right.
-class Surgery {
-  public:
-    explicit Surgery(const std::vector<std::byte>& bytes) : bytes_(bytes) {
-        table_ = load<std::uint64_t>(bytes_, 16);
-        count_ = load<std::uint32_t>(bytes_, 12);
-    }
-    std::uint64_t entry(std::string_view name) const {
-        for (std::uint64_t i = 0; i < count_; ++i) {
-            const std::uint64_t at = table_ + i * mnm2::section_entry_size;
-            if (fixed_text(std::span(bytes_).subspan(at, 16)) == name) return at;
-        }
-        throw std::runtime_error("no such section");
-    }
-    std::uint64_t offset(std::string_view name) const {
-        return load<std::uint64_t>(bytes_, entry(name) + 24);
-    }
-    std::uint64_t size(std::string_view name) const {
-        return load<std::uint64_t>(bytes_, entry(name) + 32);
-    }
-    template <class T>
-    Surgery& set(std::uint64_t at, const T& value) {
-        std::memcpy(bytes_.data() + at, &value, sizeof value);
-        return *this;
-    }
-    Surgery& set_text(std::uint64_t at, std::string_view text, std::size_t width) {
-        std::memset(bytes_.data() + at, 0, width);
-        std::memcpy(bytes_.data() + at, text.data(), text.size());
-        return *this;
-    }
-    /// Replaces the content of a section by one that is not longer.
-    Surgery& replace(std::string_view name, std::string_view text) {
-        BOOST_REQUIRE(text.size() <= size(name));
-        std::memcpy(bytes_.data() + offset(name), text.data(), text.size());
-        return set(entry(name) + 32, std::uint64_t{text.size()});
-    }
-    /// Error of the file, with its checksums made right; empty when it opens.
-    std::string outcome() {
-        for (std::uint64_t i = 0; i < count_; ++i) {
-            const std::uint64_t at = table_ + i * mnm2::section_entry_size;
-            const auto offset = load<std::uint64_t>(bytes_, at + 24);
-            const auto size = load<std::uint64_t>(bytes_, at + 32);
-            if (load<std::uint32_t>(bytes_, at + 16) & mnm2::parts_checksums) continue;
-            if (!inside(offset, size, bytes_.size())) continue;
-            set(at + 40, mnm2::checksum(std::span(bytes_).subspan(offset, size)));
-        }
-        const std::uint64_t table_size = count_ * mnm2::section_entry_size;
-        set(table_ + table_size, mnm2::checksum(std::span(bytes_).subspan(table_, table_size)));
-        set(56, mnm2::checksum(std::span(bytes_).first(56)));
-        const TempFolder folder;
-        write_bytes(folder / "x", bytes_);
-        const auto refused = outcome_of_model(folder / "x");
-        if (!refused) return {};
-        check_message(*refused, folder / "x");
-        return refused->substr((folder / "x").size() + 2);
-    }
-
-  private:
-    std::vector<std::byte> bytes_;
-    std::uint64_t table_;
-    std::uint64_t count_;
 };
 
 bool contains(const std::string& text, std::string_view part) {

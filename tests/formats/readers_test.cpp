@@ -171,7 +171,15 @@ BOOST_AUTO_TEST_CASE(shapes_have_limits) {
     BOOST_TEST(!message([](ModelConfig& c) { c.ffn = 33; }).empty());
     BOOST_TEST(!message([](ModelConfig& c) { c.rope_base = 0; }).empty());
     BOOST_TEST(!message([](ModelConfig& c) { c.rope_base = std::nan(""); }).empty());
+    // A tiny base turns late positions by angles that no integer holds.
+    BOOST_TEST(message([](ModelConfig& c) { c.rope_base = 5e-324; }) ==
+               "f: RoPE base is 5e-324, expected 0.001 to 1000000000000");
+    BOOST_TEST(message([](ModelConfig& c) { c.rope_base = 1e-3; }).empty());
     BOOST_TEST(!message([](ModelConfig& c) { c.norm_eps = -1; }).empty());
+    BOOST_TEST(!message([](ModelConfig& c) {
+                    c.rope_scaling.type = RopeScaling::Type::linear;
+                    c.rope_scaling.factor = 1e-300;
+                }).empty());
     BOOST_TEST(!message([](ModelConfig& c) {
                     c.rope_scaling.type = RopeScaling::Type::linear;
                     c.rope_scaling.factor = 0;
@@ -225,9 +233,34 @@ BOOST_AUTO_TEST_CASE(spellings_do_not_explode) {
     BOOST_TEST(parsed.error().message == "t: token 266 is 2048 bytes long, expected at most 1024");
 }
 
+BOOST_AUTO_TEST_CASE(long_tokens_are_few) {
+    // 64 chains of doubling, each to 1024 bytes: 64 x 2046 bytes in all, from 10 merges a chain.
+    std::vector<std::byte> bytes = tiny_tokenizer(2048);
+    const std::uint32_t chains = 64, merges = 10 * chains;
+    std::memcpy(bytes.data() + 12, &merges, 4);
+    bytes.resize(32 + 4 * merges);
+    for (std::uint32_t i = 0; i < merges; ++i) {
+        const std::uint32_t id = i % 10 == 0 ? i / 10 : 255 + i;
+        const std::uint32_t merge = id | id << 16;
+        std::memcpy(bytes.data() + 32 + 4 * i, &merge, 4);
+    }
+    const auto parsed = parse_tokenizer(bytes, "t");
+    BOOST_REQUIRE(!parsed);
+    BOOST_TEST(parsed.error().message ==
+               "t: the tokens are 130944 bytes long together, expected at most 106496");
+}
+
 BOOST_AUTO_TEST_CASE(token_streams) {
     const TempFolder folder;
     const auto good = token_stream(true, {1, 2, 0x8003, 299, 0x8000 | 299, 0, 5});
+    for (const std::size_t more : {1u, 2u}) {
+        std::vector<std::byte> longer = good;
+        longer.resize(good.size() + more);
+        write_bytes(folder / "long.tok", longer);
+        BOOST_TEST(*outcome_of_stream(folder / "long.tok") ==
+                   (folder / "long.tok") + ": " + std::to_string(more) +
+                       " bytes follow the 7 tokens of the header, expected none");
+    }
     write_bytes(folder / "a.tok", good);
     const auto stream = TokenStream::open(folder / "a.tok");
     BOOST_REQUIRE_MESSAGE(stream, why(stream));

@@ -1,0 +1,1 @@
+eval "$(mnm completion bash)"

@@ -1,0 +1,1 @@
+mnm completion fish | source
