@@ -189,8 +189,7 @@ LineEditor::Event LineEditor::read_plain(const std::string& prompt, std::string&
         line = std::strerror(errno);
         return Event::failure;
     }
-    if (line.empty() && c != '
-') return Event::end;
+    if (line.empty() && c != '\n') return Event::end;
     constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
     if (first_ && line.starts_with(byte_order_mark)) line.erase(0, byte_order_mark.size());
     first_ = false;
