@@ -191,7 +191,10 @@ class BadFiles(command_line.Case):
         status, errors, memory = peak_memory("chat", context, "--prompt", "x", "--max-tokens", "2")
         if status != 0:
             self.assertIn("not enough memory for a context of 16777216", errors)
-        self.assertLess(memory, usual + room)
+        # A sanitizer keeps a book on every byte, used or not.
+        program = pathlib.Path(os.environ["MNM"]).read_bytes()
+        if b"__asan_init" not in program and b"__tsan_init" not in program:
+            self.assertLess(memory, usual + room)
 
 
 command_line.main()
