@@ -12,7 +12,8 @@ import source_tree
 
 def public_headers():
     return [path for path in source_tree.files((".h",))
-            if path.parts[0] != "tests" and len(path.parts) == 2]
+            if path.parts[0] != "tests" and len(path.parts) == 2 and
+            not path.stem.endswith("_windows")]
 
 
 def compile_alone(header, compiler, build_root, folder):
