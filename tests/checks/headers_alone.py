@@ -13,7 +13,8 @@ import source_tree
 def public_headers():
     return [path for path in source_tree.files((".h",))
             if path.parts[0] != "tests" and "src" not in path.parts and
-            (len(path.parts) == 2 or path.parts[:2] == ("engine", "analysis"))]
+            (len(path.parts) == 2 or path.parts[:2] == ("engine", "analysis")) and
+            not path.stem.endswith("_windows")]
 
 
 def compile_alone(header, compiler, build_root, folder):

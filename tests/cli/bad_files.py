@@ -30,8 +30,10 @@ def tiny_checkpoint(path):
 def peak_memory(*arguments):
     """Exit status, what was printed on standard error, and the most KiB the process held."""
     with tempfile.TemporaryFile() as errors:
+        # Meson has the C library fill what it allocates; that would count as used.
+        environment = {**os.environ, "MALLOC_PERTURB_": "0"}
         process = start(*arguments, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                        stderr=errors)
+                        stderr=errors, env=environment)
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         errors.seek(0)
@@ -189,7 +191,10 @@ class BadFiles(command_line.Case):
         status, errors, memory = peak_memory("chat", context, "--prompt", "x", "--max-tokens", "2")
         if status != 0:
             self.assertIn("not enough memory for a context of 16777216", errors)
-        self.assertLess(memory, usual + room)
+        # A sanitizer keeps a book on every byte, used or not.
+        program = pathlib.Path(os.environ["MNM"]).read_bytes()
+        if b"__asan_init" not in program and b"__tsan_init" not in program:
+            self.assertLess(memory, usual + room)
 
 
 command_line.main()
