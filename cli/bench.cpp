@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 // mnm bench: how fast a model runs here, and how near that is to what the memory allows.
-#include "cli/bandwidth.h"
 #include "cli/command.h"
-#include "cli/median.h"
 #include "cli/options.h"
 #include "cli/progress.h"
 #include "cli/report.h"
+#include "engine/median.h"
 #include "engine/processors.h"
+#include "engine/read_bandwidth.h"
 #include "engine/session.h"
 
 #include <fmt/format.h>

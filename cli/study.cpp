@@ -2,9 +2,9 @@
 // mnm eval --study: flags, the run, and where its figures go.
 #include "cli/study.h"
 
-#include "cli/bandwidth.h"
 #include "cli/progress.h"
 #include "cli/report.h"
+#include "engine/read_bandwidth.h"
 #include "formats/atomic_file.h"
 
 #include <fmt/format.h>

@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import shlex
+import signal
 import subprocess
 import sys
 import tempfile
@@ -21,6 +22,11 @@ TOKENIZER = str(MODELS / "tokenizer.bin")
 DATA = str(MODELS / "tales-chat-val.tok")
 FIXTURES = pathlib.Path(os.environ["MNM_FIXTURES"])
 AS_ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
+
+# A parent that ignores signals (nohup, a job in the background) would have mnm ignore them too.
+for name in ("SIGHUP", "SIGINT", "SIGTERM"):
+    if hasattr(signal, name) and signal.getsignal(getattr(signal, name)) == signal.SIG_IGN:
+        signal.signal(getattr(signal, name), signal.SIG_DFL)
 
 
 def mnm(*arguments, stdin=b"", **options):

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace mnm::cli {
+namespace mnm {
 
 /// Of at least one value.
 inline double median(std::vector<double> values) {
@@ -14,4 +14,4 @@ inline double median(std::vector<double> values) {
     return values.size() % 2 != 0 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
-} // namespace mnm::cli
+} // namespace mnm

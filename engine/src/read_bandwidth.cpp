@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // How fast this machine reads memory.
-#include "cli/bandwidth.h"
+#include "engine/read_bandwidth.h"
 
-#include "cli/median.h"
+#include "engine/median.h"
 
 #include <atomic>
 #include <chrono>
@@ -11,7 +11,7 @@
 #include <memory>
 #include <vector>
 
-namespace mnm::cli {
+namespace mnm {
 namespace {
 
 /// Every byte of a whole number of cache lines enters the sum, so none of the reads can be left
@@ -55,4 +55,4 @@ double read_bandwidth(Parallel& parallel) {
     return median(rates);
 }
 
-} // namespace mnm::cli
+} // namespace mnm

@@ -4,10 +4,10 @@
 
 #include "engine/parallel.h"
 
-namespace mnm::cli {
+namespace mnm {
 
 /// Bytes per second of plain wide reads over a buffer larger than the caches, by all the threads;
 /// the median of several passes.
 double read_bandwidth(Parallel& parallel);
 
-} // namespace mnm::cli
+} // namespace mnm
