@@ -49,7 +49,7 @@ BOOST_AUTO_TEST_SUITE(trainer_figures)
 
 BOOST_AUTO_TEST_CASE(f32_losses_are_the_trainers) {
     const auto want = trainer();
-    check_losses(score(tales("base.ckpt"), tales("val.tok")), want["base_val"]);
+    if (!thin()) check_losses(score(tales("base.ckpt"), tales("val.tok")), want["base_val"]);
     check_losses(score(tales("chat.ckpt"), tales("chat-val.tok")), want["chat_val"]);
 }
 
@@ -63,13 +63,14 @@ BOOST_AUTO_TEST_CASE(quantised_losses_stay_near_and_fitting_helps) {
     const auto figures = trainer()["base_val"];
     const double loss = (thin() ? figures["per_row"][0] : figures["loss_nats"]).get<double>();
     const Evaluation q8 = score(folder / "q8.mnm", tales("val.tok"), &f32);
+    BOOST_TEST(std::fabs(q8.loss_nats - loss) <= (thin() ? 0.02 : 0.005));
+    BOOST_TEST(std::fabs(q8.divergence->reference_loss_nats - loss) <= (thin() ? 1e-4 : 1e-5));
+    if (thin()) return;
     const Evaluation fitted = score(folder / "q4.mnm", tales("val.tok"), &f32);
     const Evaluation plain = score(folder / "q4n.mnm", tales("val.tok"), &f32);
-    BOOST_TEST(std::fabs(q8.loss_nats - loss) <= (thin() ? 0.02 : 0.005));
-    if (!thin()) BOOST_TEST(fitted.loss_nats < plain.loss_nats); // on the whole, not on each row
+    BOOST_TEST(fitted.loss_nats < plain.loss_nats);
     BOOST_TEST(fitted.divergence->kl_mean < plain.divergence->kl_mean);
     BOOST_TEST(q8.divergence->kl_mean < fitted.divergence->kl_mean);
-    BOOST_TEST(std::fabs(q8.divergence->reference_loss_nats - loss) <= (thin() ? 1e-4 : 1e-5));
 }
 
 BOOST_AUTO_TEST_CASE(greedy_replies_are_the_trainers) {
@@ -93,6 +94,7 @@ BOOST_AUTO_TEST_CASE(greedy_replies_are_the_trainers) {
             logits = must(session.forward(std::span(&reply.back(), 1)));
         }
         BOOST_TEST(reply == want, boost::test_tools::per_element());
+        if (thin()) break;
     }
 }
 
@@ -103,7 +105,7 @@ BOOST_AUTO_TEST_CASE(real_weights_give_the_same_bits_everywhere) {
         const std::string path = folder / (std::string(codec(type).name) + ".mnm");
         must(write_model(path, "mnm1", source, codec(type)));
         const Model model = must(Model::open(path));
-        const auto ids = some_tokens(thin() ? 30 : 100, model.config().vocab);
+        const auto ids = some_tokens(thin() ? 10 : 100, model.config().vocab);
         const auto want = all_logits(model, "ref", 2, ids.size(), ids);
         for (const std::string& level : kernels::usable_levels()) {
             for (const std::size_t batch : {std::size_t{1}, std::size_t{7}, ids.size()}) {
