@@ -100,6 +100,11 @@ void add_study(CLI::App& parser, StudyFlags& flags) {
     };
     parser.add_option("--report", flags.report, "Write the study as one HTML page with its curves")
         ->needs(study)
+        ->check(CLI::Validator(
+            [](std::string& name) -> std::string {
+                return name.empty() ? "the name of the report is empty" : "";
+            },
+            ""))
         ->type_name("FILE");
     parser.add_option("--bits", flags.bits, "Bits to study, such as 2-8 or 3,4,8 (default 2-8)")
         ->needs(study)
@@ -140,6 +145,7 @@ Result<void> study(const Model& model, std::vector<EvaluationRow> rows, bool all
     if (!flags.grids.empty()) options.grids = parse_grids(flags.grids);
     options.stale_matrix = flags.matrix;
     auto progress = std::make_unique<Progress>("studying", report.quiet);
+    progress->update(0, 1); // copying a large model takes seconds, and the reference's run too
     options.progress = [&](std::size_t done, std::size_t total) { progress->update(done, total); };
     Parallel parallel(engine.count());
     MNM_TRY(result.study, run_study(model, rows, options, engine.kernels(), parallel));
@@ -151,17 +157,18 @@ Result<void> study(const Model& model, std::vector<EvaluationRow> rows, bool all
     result.seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
 
-    if (page) {
-        const std::string text = study_page(result);
-        MNM_CHECK(page->write(std::as_bytes(std::span(text))));
-        MNM_CHECK(page->commit());
-    }
+    // The figures first: a disk that is full must not take them along.
     if (report.json) {
         print_json(study_json(result));
     } else {
         print_foreign(study_text(result));
-        if (page) print_foreign(fmt::format("report          {}\n", flags.report));
     }
+    if (!page) return {};
+    flush_output();
+    const std::string text = study_page(result);
+    MNM_CHECK(page->write(std::as_bytes(std::span(text))));
+    MNM_CHECK(page->commit());
+    if (!report.json) print_foreign(fmt::format("report          {}\n", flags.report));
     return {};
 }
 

@@ -229,16 +229,18 @@ std::string sensitivity_section(const StudyResult& result) {
     }
     chart.series.push_back(std::move(series));
     const auto word = [](double r) {
-        return r >= 0.7 ? "agrees well" : r >= 0.3 ? "agrees loosely" : "does not agree";
+        if (!std::isfinite(r)) return std::string("cannot be compared with it");
+        const char* said = r >= 0.7   ? "agrees well"
+                           : r >= 0.3 ? "agrees loosely"
+                                      : "does not agree";
+        return fmt::format("{} with it (rank correlation {:.2f})", said, r);
     };
     return section(
         "sensitivity", "Sensitivity",
         paragraph(fmt::format(
             "KL when one matrix alone is quantised to {} bits with one scale. The order by crest "
-            "factor {} with it (rank correlation {:.2f}), the order by squared error of the "
-            "weights {} (rank correlation {:.2f}).",
-            s.main_bits, word(s.crest_correlation), s.crest_correlation, word(s.noise_correlation),
-            s.noise_correlation)) +
+            "factor {}, the order by squared error of the weights {}.",
+            s.main_bits, word(s.crest_correlation), word(s.noise_correlation))) +
             chart_svg(chart) + table.html() + foldings_part(s));
 }
 

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace mnm::cli {
 namespace {
@@ -70,6 +71,9 @@ std::string sensitivity_text(const Study& s) {
     std::stable_sort(order.begin(), order.end(), [](const Sensitivity& a, const Sensitivity& b) {
         return a.score.kl_bits > b.score.kl_bits;
     });
+    const auto shown = [](double r) {
+        return std::isfinite(r) ? fmt::format("{:.2f}", r) : std::string("not defined");
+    };
     std::string text = fmt::format(
         "\nalone at {} bits per tensor      crest    SNR, dB       KL, bits\n", s.main_bits);
     for (std::size_t i = 0; i < std::min<std::size_t>(order.size(), 10); ++i) {
@@ -77,9 +81,8 @@ std::string sensitivity_text(const Study& s) {
                             order[i].crest, order[i].error.snr_db(), order[i].score.kl_bits);
     }
     if (order.size() > 10) text += fmt::format("  and {} less sensitive ones\n", order.size() - 10);
-    return text +
-           fmt::format("  rank correlation with KL: crest factor {:.2f}, squared error {:.2f}\n",
-                       s.crest_correlation, s.noise_correlation);
+    return text + fmt::format("  rank correlation with KL: crest factor {}, squared error {}\n",
+                              shown(s.crest_correlation), shown(s.noise_correlation));
 }
 
 std::string foldings_text(const Study& s) {

@@ -49,7 +49,8 @@ struct Knee {
     /// The next smaller rate, whose KL is beyond the threshold: the curve bends between the two.
     std::optional<std::size_t> before;
 };
-/// Points in any order; those whose KL is not finite are passed over. None for an empty curve.
+/// Points in any order; those whose KL is not finite are passed over. None for a curve of fewer
+/// than three rates: two points bend nowhere.
 std::optional<Knee> find_knee(std::span<const RatePoint> points, const KneeRule& rule);
 
 } // namespace mnm

@@ -191,12 +191,12 @@ BOOST_AUTO_TEST_CASE(the_knee_follows_its_rule) {
     BOOST_TEST(find_knee(deep, {10, 1e-12}).value().index == 2U);
     // At one rate the better point counts, on both sides of the knee.
     const std::vector<RatePoint> twins = {point(4, 0.9), point(4, 0.5), point(8, 0.009),
-                                          point(8, 0.001)};
+                                          point(8, 0.001), point(16, 0.0009)};
     BOOST_TEST(find_knee(twins, {}).value().index == 3U);
     BOOST_TEST(find_knee(twins, {}).value().before.value() == 1U);
     BOOST_TEST(!find_knee(std::vector<RatePoint>{}, {}));
     BOOST_TEST(!find_knee(std::vector<RatePoint>{point(4, NAN)}, {}));
-    BOOST_TEST(!find_knee(std::vector<RatePoint>{point(4, 1)}, {}).value().before);
+    BOOST_TEST(!find_knee(std::vector<RatePoint>{point(4, 1), point(5, 0.1)}, {}));
 }
 
 BOOST_AUTO_TEST_CASE(memory_of_a_small_model) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <set>
 
 namespace mnm {
 
@@ -24,7 +25,10 @@ std::optional<Knee> find_knee(std::span<const RatePoint> points, const KneeRule&
     std::vector<std::size_t> order;
     for (std::size_t i = 0; i < points.size(); ++i)
         if (std::isfinite(points[i].kl_bits)) order.push_back(i);
-    if (order.empty()) return {};
+    std::set<double> rates;
+    for (const std::size_t i : order)
+        rates.insert(points[i].bits_per_weight);
+    if (rates.size() < 3) return {};
     std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
         if (points[a].bits_per_weight != points[b].bits_per_weight)
             return points[a].bits_per_weight < points[b].bits_per_weight;

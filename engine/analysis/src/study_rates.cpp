@@ -63,6 +63,7 @@ void study_grids(Workbench& bench) {
                 }
                 study.snr_db = all.snr_db();
                 bench.study.grids.push_back(study);
+                bench.advance();
             }
         }
     }
@@ -142,7 +143,9 @@ Result<void> study_stored_types(Workbench& bench) {
 } // namespace
 
 std::size_t count_rate_trials(const StudyOptions& options) {
-    return studied_granularities().size() * options.bits.size() + std::size(stored_types);
+    constexpr std::size_t rules = 2 * 2; // rounding, overflow
+    return rules * options.grids.size() + studied_granularities().size() * options.bits.size() +
+           std::size(stored_types);
 }
 
 Result<void> study_rates(Workbench& bench) {
