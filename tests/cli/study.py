@@ -175,7 +175,7 @@ class Study(command_line.Case):
 
     def check_page(self, file_name):
         name = self.folder / file_name
-        text = self.good(*STUDY, "--bits", "4,8", "--report", name).decode()
+        text = self.good(*STUDY, "--bits", "3,4,8", "--report", name).decode()
         self.assertIn("knee", text)
         self.assertEqual(self.leftovers(), [name.name])
         page = name.read_text(encoding="utf-8")
@@ -191,7 +191,7 @@ class Study(command_line.Case):
         for word in ("prefers-color-scheme: dark", "@media print", "width=device-width"):
             self.assertIn(word, page)
         words = "".join(found.texts)
-        self.assertIn("--bits 4,8 --report '", words)
+        self.assertIn("--bits 3,4,8 --report '", words)
         self.assertIn(file_name.replace("'", "'\\''"), words)
         self.assertNotIn("nan", page)
 
@@ -200,6 +200,7 @@ class Study(command_line.Case):
         result = self.json("eval", model, *ROWS, "--study", "--bits", "6", "--grids", "Q3.4",
                            "--matrix", "blk.1.ffn_up.weight")
         self.assertEqual((result["bits"], result["main_bits"]), ([6], 6))
+        self.assertEqual([c["knee"] for c in result["curves"][:5]], [None] * 5)
         self.assertEqual([g["grid"] for g in result["grids"]], ["Q3.4"] * 4)
         self.assertEqual(result["stale_scale"]["matrix"], "blk.1.ffn_up.weight")
         self.assertIn("quantised already", result["notes"][0])
@@ -221,7 +222,15 @@ class Study(command_line.Case):
                  names=["blk.0.nothing", "blk.0.attn_q.weight"])
         missing = self.folder / "missing" / "o.html"
         self.bad(1, *STUDY, "--report", missing, names=[missing])
+        self.bad(2, *STUDY, "--report", "", names=["--report", "empty"])
         self.assertEqual(self.leftovers(), [])
+
+    @unittest.skipUnless(POSIX and os.path.exists("/dev/full"), "there is no /dev/full here")
+    def test_a_report_that_cannot_be_written_leaves_the_figures(self):
+        done = command_line.mnm(*STUDY, "--bits", "4", "--json", "--report", "/dev/full")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"No space left", done.stderr)
+        self.assertEqual(json.loads(done.stdout)["bits"], [4])
 
     def test_inputs_are_kept(self):
         model = self.quantized("q8")
