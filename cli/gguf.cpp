@@ -99,8 +99,7 @@ Result<void> export_gguf(const ExportOptions& options) {
 
     GgufOptions gguf_options;
     gguf_options.name = options.name;
-    if (gguf_options.name.empty())
-        gguf_options.name = std::filesystem::path(options.input).stem().string();
+    if (gguf_options.name.empty()) gguf_options.name = name_of(path_of(options.input).stem());
     gguf_options.name = valid_utf8(gguf_options.name);
     gguf_options.pre = options.pre;
     MNM_TRY(const WritePlan plan, gguf_plan(source, *find_codec(options.type), gguf_options));

@@ -23,6 +23,15 @@ bool is_cut_short(std::span<const std::byte> bytes) {
 
 } // namespace
 
+std::filesystem::path path_of(const std::string& name) {
+    return std::u8string(name.begin(), name.end());
+}
+
+std::string name_of(const std::filesystem::path& path) {
+    const std::u8string name = path.u8string();
+    return {name.begin(), name.end()};
+}
+
 Result<void> keep_inputs(const std::string& output, std::initializer_list<std::string> inputs) {
     for (const std::string& input : inputs) {
         if (input.empty() || !same_file(input, output)) continue;

@@ -54,8 +54,8 @@ CLI::Validator id_list() {
 Result<void> logits(const LogitsOptions& options) {
     const std::vector<TokenId> ids = *parse_ids(options.ids);
     MNM_TRY(const Model model, Model::open(options.model));
-    const auto tokenizer = std::filesystem::path(options.model).replace_filename("tokenizer.bin");
-    MNM_CHECK(keep_inputs(options.output, {options.model, tokenizer.string()}));
+    const auto tokenizer = path_of(options.model).replace_filename("tokenizer.bin");
+    MNM_CHECK(keep_inputs(options.output, {options.model, name_of(tokenizer)}));
     const std::uint64_t vocab = model.config().vocab;
     Parallel parallel(options.engine.count());
     MNM_TRY(Session session, Session::create(model, options.engine.kernels(), parallel));

@@ -53,8 +53,7 @@ ModelDetails complete(const ModelFile& source, const QuantizeOptions& options,
     }
     if (!details.sampling) details.sampling = SamplingDefaults{};
     set_metadata(details, "mnm.version", version);
-    set_metadata(details, "mnm.source",
-                 valid_utf8(std::filesystem::path(options.input).filename().string()));
+    set_metadata(details, "mnm.source", valid_utf8(name_of(path_of(options.input).filename())));
     return details;
 }
 

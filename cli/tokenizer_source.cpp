@@ -2,6 +2,8 @@
 // Where the tokenizer of a model comes from.
 #include "cli/tokenizer_source.h"
 
+#include "cli/inputs.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,17 +25,12 @@ Result<FoundTokenizer> parse(std::span<const std::byte> bytes, const std::string
 }
 
 std::string beside(const ModelFile& model) {
-    // By way of u8string, so that Windows keeps names outside its own code page.
-    const std::filesystem::path path(
-        std::u8string(reinterpret_cast<const char8_t*>(model.path().c_str())));
-    const std::u8string found = (path.parent_path() / "tokenizer.bin").u8string();
-    return {found.begin(), found.end()};
+    return name_of(path_of(model.path()).replace_filename("tokenizer.bin"));
 }
 
 bool exists(const std::string& path) {
     std::error_code ignored;
-    return std::filesystem::exists(std::filesystem::path(std::u8string(path.begin(), path.end())),
-                                   ignored);
+    return std::filesystem::exists(path_of(path), ignored);
 }
 
 Result<void> check_fit(const FoundTokenizer& found, const ModelFile& model) {

@@ -216,12 +216,9 @@ Result<Evaluation> evaluate(const Model& model, const Model* reference, const To
                                  reference->config().vocab, model.file().path(), vocab)};
     }
     for (const EvaluationRow& row : rows) {
-        const Model* shorter =
-            reference != nullptr && row.inputs.size() > reference->config().context ? reference
-                                                                                    : nullptr;
-        if (shorter == nullptr) continue;
+        if (reference == nullptr || row.inputs.size() <= reference->config().context) continue;
         return Error{fmt::format("{}: a context of {} found, expected at least the {} of {}",
-                                 shorter->file().path(), shorter->config().context,
+                                 reference->file().path(), reference->config().context,
                                  row.inputs.size(), model.file().path())};
     }
     MNM_TRY(Session session, Session::create(model, kernels, parallel));

@@ -32,14 +32,6 @@ RatePoint point(double rate, double kl) {
     return p;
 }
 
-std::vector<float> random_floats(std::size_t count, std::uint64_t seed) {
-    Random random(seed);
-    std::vector<float> x(count);
-    for (float& v : x)
-        v = random.normal();
-    return x;
-}
-
 } // namespace
 
 BOOST_AUTO_TEST_SUITE(analysis)

@@ -14,18 +14,6 @@
 using namespace mnm;
 using namespace mnm::tests;
 
-namespace {
-
-std::vector<float> random_floats(std::size_t count, std::uint64_t seed) {
-    Random random(seed);
-    std::vector<float> x(count);
-    for (float& v : x)
-        v = random.normal();
-    return x;
-}
-
-} // namespace
-
 BOOST_AUTO_TEST_SUITE(weights_and_observers)
 
 BOOST_AUTO_TEST_CASE(a_weight_set_runs_changes_and_restores) {

@@ -102,6 +102,14 @@ class Random {
     std::uint64_t state_;
 };
 
+inline std::vector<float> random_floats(std::size_t count, std::uint64_t seed) {
+    Random random(seed);
+    std::vector<float> x(count);
+    for (float& v : x)
+        v = random.normal();
+    return x;
+}
+
 /// 2 layers x 64, 4 query heads and 2 key/value heads of 16, feed-forward 96, 288 tokens.
 inline ModelConfig small_config() {
     ModelConfig config;
