@@ -9,13 +9,13 @@ namespace mnm {
 
 namespace {
 
-constexpr std::string_view magic = "MNCKPT01";
+constexpr std::string_view checkpoint_magic = "MNCKPT01";
 constexpr std::uint64_t weights_offset = 4096;
 
 } // namespace
 
 bool probe_checkpoint(std::span<const std::byte> file) {
-    return starts_with(file, magic);
+    return starts_with(file, checkpoint_magic);
 }
 
 Result<ModelFile> open_checkpoint(std::shared_ptr<const MappedFile> file) {

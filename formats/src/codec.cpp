@@ -25,7 +25,7 @@ void decode_f32(const std::byte* data, const std::byte*, std::uint64_t rows, std
     std::memcpy(target, data, rows * cols * sizeof(float));
 }
 
-constexpr Codec table[] = {
+constexpr Codec codec_table[] = {
     {WeightType::f32, "f32", 32.0, 1, [](std::uint64_t cols) { return 4 * cols; }, no_scales,
      encode_f32, decode_f32},
     {WeightType::q8, "q8", 8.0, 1, [](std::uint64_t cols) { return cols; },
@@ -62,17 +62,17 @@ void decode_f16(const std::byte* data, const std::byte*, std::uint64_t rows, std
 }
 
 std::span<const Codec> codecs() {
-    return table;
+    return codec_table;
 }
 
 const Codec* find_codec(std::string_view name) {
-    for (const Codec& entry : table)
+    for (const Codec& entry : codec_table)
         if (entry.name == name) return &entry;
     return nullptr;
 }
 
 const Codec& codec(WeightType type) {
-    const Codec& entry = table[static_cast<std::size_t>(type)];
+    const Codec& entry = codec_table[static_cast<std::size_t>(type)];
     assert(entry.type == type);
     return entry;
 }

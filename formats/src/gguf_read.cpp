@@ -14,7 +14,7 @@ namespace mnm {
 
 namespace {
 
-constexpr std::uint64_t header_size = 24;
+constexpr std::uint64_t gguf_header_size = 24;
 constexpr std::uint32_t max_dims = 4;
 constexpr std::uint64_t max_alignment = 1 << 16;
 constexpr std::uint64_t max_key = 65535;
@@ -255,7 +255,7 @@ Result<void> read_tensors(Cursor& cursor, GgufFile& file, std::uint64_t count) {
 } // namespace
 
 bool probe_gguf(std::span<const std::byte> file) {
-    return starts_with(file, gguf_magic) && file.size() >= header_size;
+    return starts_with(file, gguf_magic) && file.size() >= gguf_header_size;
 }
 
 Result<GgufFile> read_gguf(std::shared_ptr<const MappedFile> mapping) {

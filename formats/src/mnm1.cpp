@@ -10,8 +10,8 @@ namespace mnm {
 
 namespace {
 
-constexpr std::string_view magic = "MNMODEL1";
-constexpr std::uint64_t weights_offset = 4096;
+constexpr std::string_view mnm1_magic = "MNMODEL1";
+constexpr std::uint64_t mnm1_weights_offset = 4096;
 constexpr WeightType weight_types[] = {WeightType::f32, WeightType::q8, WeightType::q4};
 constexpr double norm_eps = 1e-5;
 
@@ -48,16 +48,16 @@ Result<void> check_storable(const ModelConfig& config, std::string_view path) {
 } // namespace
 
 bool probe_mnm1(std::span<const std::byte> file) {
-    return starts_with(file, magic);
+    return starts_with(file, mnm1_magic);
 }
 
 Result<ModelFile> open_mnm1(std::shared_ptr<const MappedFile> file) {
     const std::string& path = file->path();
     const std::span<const std::byte> bytes = file->bytes();
-    if (bytes.size() < weights_offset)
+    if (bytes.size() < mnm1_weights_offset)
         return Error{fmt::format("{}: the file has {} bytes, expected at least {} for the header "
                                  "of a model",
-                                 path, bytes.size(), weights_offset)};
+                                 path, bytes.size(), mnm1_weights_offset)};
     ModelFile model;
     ModelConfig& config = model.details.config;
     std::uint64_t offset = 8;
@@ -75,12 +75,12 @@ Result<ModelFile> open_mnm1(std::shared_ptr<const MappedFile> file) {
             fmt::format("{}: weight type is {}, expected 0 (f32), 1 (q8) or 2 (q4)", path, type)};
     model.details.tokenizer_hash = load<std::uint64_t>(bytes, 88);
     const Codec& matrices = codec(weight_types[type]);
-    const std::uint64_t size = weights_offset + standard_size(config, matrices);
+    const std::uint64_t size = mnm1_weights_offset + standard_size(config, matrices);
     if (bytes.size() != size)
         return Error{fmt::format("{}: the file has {} bytes, expected {} for its shape in {}", path,
                                  bytes.size(), size, matrices.name)};
     model.mapping = std::move(file);
-    place_standard_tensors(model, matrices, weights_offset);
+    place_standard_tensors(model, matrices, mnm1_weights_offset);
     return model;
 }
 
@@ -96,14 +96,14 @@ Result<void> write_mnm1(AtomicFile& out, const WritePlan& plan, const EncodeRows
     MNM_TRY(const std::uint64_t type, weight_type(plan, out.path()));
 
     std::vector<std::byte> header;
-    append_fixed_text(header, magic, magic.size());
+    append_fixed_text(header, mnm1_magic, mnm1_magic.size());
     for (const std::uint64_t field : {config.layers, config.width, config.heads, config.kv_heads,
                                       config.head_dim, config.ffn, config.vocab, config.context})
         append(header, field);
     append(header, config.rope_base);
     append(header, type);
     append(header, plan.details.tokenizer_hash);
-    header.resize(weights_offset);
+    header.resize(mnm1_weights_offset);
     MNM_CHECK(out.write(header));
     for (std::size_t i = 0; i < plan.tensors.size(); ++i)
         MNM_CHECK(write_tensor(out, plan.tensors[i], i, encode, [](std::span<const std::byte>) {}));

@@ -16,7 +16,7 @@ using namespace mnm2;
 
 namespace {
 
-struct Section {
+struct FoundSection {
     std::string name;
     std::uint32_t flags;
     std::uint64_t offset;
@@ -35,10 +35,10 @@ struct Extent {
 struct Source {
     const std::string& path;
     std::span<const std::byte> bytes;
-    std::vector<Section> sections;
+    std::vector<FoundSection> sections;
 
-    const Section* find(std::string_view name) const {
-        for (const Section& section : sections)
+    const FoundSection* find(std::string_view name) const {
+        for (const FoundSection& section : sections)
             if (section.name == name) return &section;
         return nullptr;
     }
@@ -93,7 +93,7 @@ Result<void> read_table(Source& source) {
         return damaged(source, "the section table", table_hash, table_expected);
 
     for (std::uint64_t at = 0; at < table_size; at += section_entry_size) {
-        Section section;
+        FoundSection section;
         section.name =
             printable(fixed_text(entries.subspan(static_cast<std::size_t>(at), section_name_size)));
         section.flags = load<std::uint32_t>(entries, at + 16);
@@ -109,7 +109,7 @@ Result<void> read_table(Source& source) {
     }
     std::vector<Extent> extents = {{"the header", 0, header_size},
                                    {"the section table", table, table_size + 8}};
-    for (const Section& section : source.sections)
+    for (const FoundSection& section : source.sections)
         extents.push_back({section.name, section.offset, section.size});
     return check_apart(source, std::move(extents), "section");
 }
@@ -118,7 +118,7 @@ Result<void> check_known(const Source& source) {
     constexpr std::string_view known[] = {config_section,   tokenizer_section, template_section,
                                           sampling_section, metadata_section,  weights_section,
                                           tensors_section};
-    for (const Section& section : source.sections)
+    for (const FoundSection& section : source.sections)
         if ((section.flags & required) != 0 &&
             std::find(std::begin(known), std::end(known), section.name) == std::end(known))
             return Error{fmt::format("{}: section {} is not supported, and the file says that it "
@@ -133,7 +133,7 @@ Result<void> check_known(const Source& source) {
 /// The verified bytes of a small section; empty where there is none.
 Result<std::span<const std::byte>> content(const Source& source, std::string_view name,
                                            std::uint64_t limit) {
-    const Section* section = source.find(name);
+    const FoundSection* section = source.find(name);
     if (section == nullptr) return std::span<const std::byte>{};
     if (section->size > limit)
         return Error{fmt::format("{}: section {} has {} bytes, expected at most {}", source.path,
@@ -172,7 +172,7 @@ Result<void> read_details(const Source& source, ModelDetails& details) {
 
 /// One entry of the tensor directory, checked against the tensor that the config calls for.
 Result<TensorView> read_tensor(const Source& source, std::span<const std::byte> entry,
-                               const PlannedTensor& expected, const Section& weights,
+                               const PlannedTensor& expected, const FoundSection& weights,
                                Extent& extent) {
     const std::string_view name = expected.name;
     const auto wrong = [&](std::string_view what, const auto& found, const auto& wanted) {
@@ -210,7 +210,7 @@ Result<TensorView> read_tensor(const Source& source, std::span<const std::byte> 
 
 Result<void> read_tensors(const Source& source, ModelFile& model) {
     const ModelConfig& config = model.details.config;
-    const Section& weights = *source.find(weights_section);
+    const FoundSection& weights = *source.find(weights_section);
     const std::uint64_t count = 6 * config.layers + 2 + (config.tied_head ? 0 : 1);
     const std::uint64_t found = source.find(tensors_section)->size;
     if (found != count * tensor_entry_size)

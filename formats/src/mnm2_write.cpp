@@ -15,7 +15,7 @@ using namespace mnm2;
 
 namespace {
 
-struct Section {
+struct PlannedSection {
     std::string_view name;
     std::uint32_t flags = 0;
     std::vector<std::byte> content; ///< of the small ones
@@ -25,7 +25,7 @@ struct Section {
 };
 
 struct Layout {
-    std::vector<Section> sections;
+    std::vector<PlannedSection> sections;
     std::uint64_t table = 0; ///< its offset
     std::uint64_t file_size = 0;
 };
@@ -61,7 +61,7 @@ Result<Layout> plan_layout(const WritePlan& plan, const std::string& path) {
         {tensors_section, required, {}, 0, plan.tensors.size() * tensor_entry_size});
 
     std::uint64_t offset = header_size;
-    for (Section& section : layout.sections) {
+    for (PlannedSection& section : layout.sections) {
         const bool weights_here = section.name == weights_section;
         section.offset = round_up(offset, weights_here ? weights_align : section_align);
         offset = section.offset + section.size;
@@ -85,7 +85,7 @@ std::vector<std::byte> header_of(const Layout& layout) {
 
 std::vector<std::byte> table_of(const Layout& layout) {
     std::vector<std::byte> table;
-    for (const Section& section : layout.sections) {
+    for (const PlannedSection& section : layout.sections) {
         append_fixed_text(table, section.name, section_name_size);
         append(table, section.flags);
         append(table, std::uint32_t{0});
@@ -128,7 +128,7 @@ Result<void> write_mnm2(AtomicFile& out, const WritePlan& plan, const EncodeRows
     const std::uint64_t start = out.size();
     MNM_CHECK(out.write(header_of(layout)));
     std::vector<std::byte> directory;
-    for (Section& section : layout.sections) {
+    for (PlannedSection& section : layout.sections) {
         MNM_CHECK(out.write_zeros(section.offset - (out.size() - start)));
         if (section.name == weights_section) {
             MNM_TRY(directory, write_weights(out, plan, encode, section.offset));

@@ -13,10 +13,10 @@ namespace mnm {
 
 namespace {
 
-constexpr std::string_view magic = "MNTOKZR1";
-constexpr std::size_t header_size = 32;
+constexpr std::string_view tokenizer_magic = "MNTOKZR1";
+constexpr std::size_t tokenizer_header_size = 32;
 constexpr std::uint32_t bytes_in_vocab = 256;
-constexpr std::uint32_t max_vocab = 65536; ///< merges and token streams hold 16-bit ids
+constexpr std::uint32_t max_ids = 65536;   ///< merges and token streams hold 16-bit ids
 constexpr std::uint32_t max_length = 1024; ///< bytes of one token
 /// Bytes of all tokens, per merge and beyond: a small file must not unfold to a large table.
 /// Trained vocabularies have 6 to 8 bytes a token.
@@ -90,12 +90,13 @@ Result<void> check_spellings(const TokenizerFile& file, std::string_view name) {
 } // namespace
 
 Result<TokenizerFile> parse_tokenizer(std::span<const std::byte> bytes, std::string_view file) {
-    if (!starts_with(bytes, magic))
-        return Error{fmt::format("{}: not a tokenizer: it does not begin with {}", file, magic)};
-    if (bytes.size() < header_size)
+    if (!starts_with(bytes, tokenizer_magic))
+        return Error{
+            fmt::format("{}: not a tokenizer: it does not begin with {}", file, tokenizer_magic)};
+    if (bytes.size() < tokenizer_header_size)
         return Error{fmt::format("{}: the file has {} bytes, expected at least {} for the header "
                                  "of a tokenizer",
-                                 file, bytes.size(), header_size)};
+                                 file, bytes.size(), tokenizer_header_size)};
     TokenizerFile out;
     out.vocab = load<std::uint32_t>(bytes, 8);
     const std::uint32_t merges = load<std::uint32_t>(bytes, 12);
@@ -103,9 +104,8 @@ Result<TokenizerFile> parse_tokenizer(std::span<const std::byte> bytes, std::str
     out.specials = load<std::uint32_t>(bytes, 20);
     out.hash = load<std::uint64_t>(bytes, 24);
 
-    if (out.vocab > max_vocab)
-        return Error{
-            fmt::format("{}: vocab is {}, expected at most {}", file, out.vocab, max_vocab)};
+    if (out.vocab > max_ids)
+        return Error{fmt::format("{}: vocab is {}, expected at most {}", file, out.vocab, max_ids)};
     if (out.specials < named_specials)
         return Error{fmt::format("{}: the number of special tokens is {}, expected at least {}",
                                  file, out.specials, named_specials)};
@@ -116,13 +116,14 @@ Result<TokenizerFile> parse_tokenizer(std::span<const std::byte> bytes, std::str
     if (std::uint64_t{bytes_in_vocab} + merges > out.first_special)
         return Error{fmt::format("{}: {} merges do not fit below the first special id, {}", file,
                                  merges, out.first_special)};
-    const std::uint64_t size = header_size + std::uint64_t{4} * merges;
+    const std::uint64_t size = tokenizer_header_size + std::uint64_t{4} * merges;
     if (bytes.size() != size)
         return Error{fmt::format("{}: the tokenizer has {} bytes, expected {} for {} merges", file,
                                  bytes.size(), size, merges)};
     out.merges.reserve(merges);
     for (std::uint32_t i = 0; i < merges; ++i) {
-        const std::uint32_t pair = load<std::uint32_t>(bytes, header_size + std::uint64_t{4} * i);
+        const std::uint32_t pair =
+            load<std::uint32_t>(bytes, tokenizer_header_size + std::uint64_t{4} * i);
         out.merges.emplace_back(static_cast<std::uint16_t>(pair & 0xffff),
                                 static_cast<std::uint16_t>(pair >> 16));
     }

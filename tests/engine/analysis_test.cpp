@@ -15,6 +15,8 @@
 using namespace mnm;
 using namespace mnm::tests;
 
+BOOST_AUTO_TEST_SUITE(analysis_test)
+
 namespace {
 
 template <class T>
@@ -33,8 +35,6 @@ RatePoint point(double rate, double kl) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(analysis)
 
 BOOST_AUTO_TEST_CASE(halves_go_away_from_zero_and_scales_follow_the_granularity) {
     BOOST_TEST(quantize_value(2.5, 1.0, 7) == 3);

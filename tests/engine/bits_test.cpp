@@ -10,7 +10,7 @@
 using namespace mnm;
 using namespace mnm::tests;
 
-BOOST_AUTO_TEST_SUITE(bits)
+BOOST_AUTO_TEST_SUITE(bits_test)
 
 BOOST_AUTO_TEST_CASE(do_not_depend_on_level_threads_or_batches) {
     const TempFolder folder;

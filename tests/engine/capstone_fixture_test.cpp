@@ -16,6 +16,8 @@
 using namespace mnm;
 using namespace mnm::tests;
 
+BOOST_AUTO_TEST_SUITE(capstone_fixture_test)
+
 namespace {
 
 std::string printed(const char* format, double value) {
@@ -101,8 +103,6 @@ std::vector<RatePoint> curve(Granularity by) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(capstone)
 
 BOOST_AUTO_TEST_CASE(the_model_is_the_lessons) {
     const DoubleMatrix logits = trained().logits();

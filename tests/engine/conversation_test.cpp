@@ -6,6 +6,8 @@
 
 using namespace mnm;
 
+BOOST_AUTO_TEST_SUITE(conversation_test)
+
 namespace {
 
 using Ids = std::vector<TokenId>;
@@ -26,8 +28,6 @@ void check(const Result<Conversation::Prompt>& prompt, const Ids& ids, std::size
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(conversation)
 
 BOOST_AUTO_TEST_CASE(the_form_of_a_prompt) {
     const Tokenizer tokenizer = bytes_only();

@@ -11,6 +11,8 @@
 using namespace mnm;
 using namespace mnm::tests;
 
+BOOST_AUTO_TEST_SUITE(evaluate_test)
+
 namespace {
 
 Evaluation score(const Model& model, const Model* reference, const std::vector<TokenId>& ids) {
@@ -20,8 +22,6 @@ Evaluation score(const Model& model, const Model* reference, const std::vector<T
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(evaluation)
 
 BOOST_AUTO_TEST_CASE(a_model_does_not_diverge_from_itself) {
     const TempFolder folder;

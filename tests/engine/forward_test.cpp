@@ -13,7 +13,7 @@
 using namespace mnm;
 using namespace mnm::tests;
 
-BOOST_AUTO_TEST_SUITE(forward)
+BOOST_AUTO_TEST_SUITE(forward_test)
 
 BOOST_AUTO_TEST_CASE(f32_agrees_with_double) {
     const TempFolder folder;

@@ -9,6 +9,8 @@
 
 using mnm::Parallel;
 
+BOOST_AUTO_TEST_SUITE(parallel_test)
+
 BOOST_AUTO_TEST_CASE(ranges_cover_everything_once) {
     for (const unsigned threads : {1U, 2U, 3U, 8U}) {
         Parallel parallel(threads);
@@ -33,3 +35,5 @@ BOOST_AUTO_TEST_CASE(ranges_cover_everything_once) {
         }
     }
 }
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -64,7 +64,7 @@ std::vector<std::string> ours(std::string_view text) {
 
 } // namespace
 
-BOOST_AUTO_TEST_SUITE(pretokenizer_pcre2)
+BOOST_AUTO_TEST_SUITE(pretokenizer_pcre2_test)
 
 BOOST_AUTO_TEST_CASE(ascii_text_is_cut_as_the_pattern_does) {
     const Matcher matcher(pattern("\\p{L}", "\\p{N}"));

@@ -9,6 +9,8 @@
 using namespace mnm;
 using namespace mnm::tests;
 
+BOOST_AUTO_TEST_SUITE(pretokenizer_test)
+
 namespace {
 
 std::vector<std::string> chunks(std::string_view text) {
@@ -33,8 +35,6 @@ void check(std::string_view text, const std::vector<std::string>& expected) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(pretokenizer)
 
 BOOST_AUTO_TEST_CASE(examples_of_the_format_description) {
     check("Hello world", {"Hello", " world"});

@@ -11,6 +11,8 @@
 
 using namespace mnm;
 
+BOOST_AUTO_TEST_SUITE(processors_test)
+
 #ifdef _WIN32
 BOOST_AUTO_TEST_CASE(this_system_has_a_processor) {
     BOOST_TEST(usable_processors().count >= 1U);
@@ -67,8 +69,6 @@ void check(const System& system, unsigned count, const std::string& reason) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(processors)
 
 BOOST_AUTO_TEST_CASE(this_system_has_a_processor) {
     const Processors found = usable_processors();
@@ -233,6 +233,6 @@ BOOST_AUTO_TEST_CASE(malformed_files_are_ignored) {
     system.write("sys/fs/cgroup/a/cpu.max", "100000 100000");
     check(system, 1, "cgroup quota");
 }
+#endif
 
 BOOST_AUTO_TEST_SUITE_END()
-#endif

@@ -9,7 +9,7 @@
 
 using namespace mnm;
 
-BOOST_AUTO_TEST_SUITE(rope_table)
+BOOST_AUTO_TEST_SUITE(rope_table_test)
 
 BOOST_AUTO_TEST_CASE(sine_and_cosine_are_those_of_libm) {
     double worst = 0;

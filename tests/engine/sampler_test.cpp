@@ -14,6 +14,8 @@
 
 using namespace mnm;
 
+BOOST_AUTO_TEST_SUITE(sampler_test)
+
 namespace {
 
 const kernels::Kernels& reference_kernels() {
@@ -77,16 +79,14 @@ void check_draws(const std::vector<float>& logits, SamplerOptions options, int d
 
 } // namespace
 
-BOOST_AUTO_TEST_SUITE(sampler)
-
 // Published values of xoshiro256** seeded by splitmix64 from 0.
 BOOST_AUTO_TEST_CASE(random_numbers_are_the_published_ones) {
-    Random random(0);
+    mnm::Random random(0);
     for (const std::uint64_t expected : {11091344671253066420U, 13793997310169335082U,
                                          1900383378846508768U, 7684712102626143532U}) {
         BOOST_TEST(random.next() == expected);
     }
-    Random again(0);
+    mnm::Random again(0);
     BOOST_TEST(again.uniform() == static_cast<double>(11091344671253066420U >> 11) / 0x1p53);
     for (int i = 0; i < 10000; ++i) {
         const double u = again.uniform();

@@ -12,6 +12,8 @@
 
 using namespace mnm;
 
+BOOST_AUTO_TEST_SUITE(tokenizer_fixture_test)
+
 namespace {
 
 std::string read(const std::string& path) {
@@ -32,8 +34,6 @@ nlohmann::json reference() {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(tokenizer_fixture)
 
 BOOST_AUTO_TEST_CASE(awkward_texts_get_the_reference_ids_and_chunks) {
     const Tokenizer tokenizer = load();

@@ -10,6 +10,8 @@
 using namespace mnm;
 using namespace mnm::tests;
 
+BOOST_AUTO_TEST_SUITE(tokenizer_test)
+
 namespace {
 
 std::vector<TokenId> naive_encode(const TokenizerFile& file, std::string_view text) {
@@ -33,8 +35,6 @@ TokenizerFile file_of(std::vector<std::pair<std::uint16_t, std::uint16_t>> merge
 using Ids = std::vector<TokenId>;
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(tokenizer)
 
 BOOST_AUTO_TEST_CASE(the_lowest_numbered_merge_goes_first_and_left_to_right) {
     const Tokenizer tokenizer(

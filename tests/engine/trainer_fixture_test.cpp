@@ -15,6 +15,8 @@
 using namespace mnm;
 using namespace mnm::tests;
 
+BOOST_AUTO_TEST_SUITE(trainer_fixture_test)
+
 namespace {
 
 nlohmann::json trainer() {
@@ -44,8 +46,6 @@ void check_losses(const Evaluation& got, const nlohmann::json& want) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(trainer_figures)
 
 BOOST_AUTO_TEST_CASE(f32_losses_are_the_trainers) {
     const auto want = trainer();

@@ -8,6 +8,8 @@
 
 using namespace mnm;
 
+BOOST_AUTO_TEST_SUITE(utf8_stream_test)
+
 namespace {
 
 const std::string R = "\xEF\xBF\xBD";
@@ -50,8 +52,6 @@ bool valid(std::string_view text) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(utf8_stream)
 
 BOOST_AUTO_TEST_CASE(an_emoji_over_two_tokens_is_one_emoji) {
     Utf8Stream stream;

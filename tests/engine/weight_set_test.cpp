@@ -14,7 +14,7 @@
 using namespace mnm;
 using namespace mnm::tests;
 
-BOOST_AUTO_TEST_SUITE(weights_and_observers)
+BOOST_AUTO_TEST_SUITE(weight_set_test)
 
 BOOST_AUTO_TEST_CASE(a_weight_set_runs_changes_and_restores) {
     const TempFolder folder;

@@ -12,6 +12,8 @@
 using namespace mnm;
 using namespace mnm::tests;
 
+BOOST_AUTO_TEST_SUITE(codec_test)
+
 namespace {
 
 struct Encoded {
@@ -293,3 +295,5 @@ BOOST_AUTO_TEST_CASE(f16_and_f32_keep_what_fits) {
     BOOST_TEST(std::signbit(back[1]));
     BOOST_TEST(std::fabs(back[7] - 1e-3f) < 1e-6f);
 }
+
+BOOST_AUTO_TEST_SUITE_END()

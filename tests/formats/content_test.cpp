@@ -8,6 +8,8 @@ using namespace mnm;
 using namespace mnm::tests;
 using namespace std::string_view_literals;
 
+BOOST_AUTO_TEST_SUITE(content_test)
+
 namespace {
 
 std::string outcome_of(std::string_view content) {
@@ -66,3 +68,5 @@ BOOST_AUTO_TEST_CASE(every_format_is_found_by_name) {
     BOOST_TEST(find_format("pt") == nullptr);
     BOOST_TEST(!open_model("no/such/file"));
 }
+
+BOOST_AUTO_TEST_SUITE_END()

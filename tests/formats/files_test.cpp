@@ -14,6 +14,8 @@
 using namespace mnm;
 using namespace mnm::tests;
 
+BOOST_AUTO_TEST_SUITE(files_test)
+
 namespace {
 
 std::span<const std::byte> text(std::string_view s) {
@@ -235,3 +237,5 @@ BOOST_AUTO_TEST_CASE(modes_follow_umask_and_the_old_file) {
     BOOST_TEST((status.st_mode & 0777) == 0604u);
 }
 #endif
+
+BOOST_AUTO_TEST_SUITE_END()

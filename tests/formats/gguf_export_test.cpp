@@ -12,6 +12,8 @@
 using namespace mnm;
 using namespace mnm::tests;
 
+BOOST_AUTO_TEST_SUITE(gguf_export_test)
+
 namespace {
 
 ModelFile random_source(const TempFolder& folder, const ModelConfig& config = small_config()) {
@@ -271,3 +273,5 @@ BOOST_AUTO_TEST_CASE(a_key_is_never_written_twice) {
     BOOST_TEST(keys.count() == 1u);
     BOOST_TEST(keys.bytes().size() == size);
 }
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -7,6 +7,8 @@
 using namespace mnm;
 using namespace mnm::tests;
 
+BOOST_AUTO_TEST_SUITE(gguf_read_test)
+
 BOOST_AUTO_TEST_CASE(hostile_lengths) {
     BOOST_TEST(outcome_of(Builder().bytes()).empty());
     BOOST_TEST(outcome_of(Builder().string("a", "b").bytes(0, 2)).empty());
@@ -123,3 +125,5 @@ BOOST_AUTO_TEST_CASE(counts_that_do_not_fit_a_llama) {
                                        .bytes(32)),
                         "token_embd.weight has 2 rows, expected 1"));
 }
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -12,6 +12,8 @@
 using namespace mnm;
 using namespace mnm::tests;
 
+BOOST_AUTO_TEST_SUITE(mnm1_fixture_test)
+
 namespace {
 
 std::map<std::string, std::string> expected_hashes() {
@@ -48,3 +50,5 @@ BOOST_AUTO_TEST_CASE(version_1_files_are_byte_exact) {
         BOOST_TEST(sha256(read_bytes(path)) == expected.at(test.name), test.name);
     }
 }
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -11,6 +11,8 @@
 using namespace mnm;
 using namespace mnm::tests;
 
+BOOST_AUTO_TEST_SUITE(mnm2_test)
+
 namespace {
 
 ModelDetails full_details(const ModelConfig& config) {
@@ -290,3 +292,5 @@ BOOST_AUTO_TEST_CASE(the_smallest_file) {
     BOOST_TEST(model->details.metadata.empty());
     BOOST_TEST(load<std::uint32_t>(sample.bytes, 12) == 3u);
 }
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -13,6 +13,8 @@
 using namespace mnm;
 using namespace mnm::tests;
 
+BOOST_AUTO_TEST_SUITE(models_fixture_test)
+
 namespace {
 
 ModelFile chat_model() {
@@ -89,3 +91,5 @@ BOOST_AUTO_TEST_CASE(gguf_holds_the_rows_of_the_checkpoint) {
         }
     }
 }
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -11,6 +11,8 @@
 using namespace mnm;
 using namespace mnm::tests;
 
+BOOST_AUTO_TEST_SUITE(readers_test)
+
 namespace {
 
 ModelConfig tiny_config() {
@@ -284,3 +286,5 @@ BOOST_AUTO_TEST_CASE(token_streams) {
     write_bytes(folder / "big.tok", token_stream(false, {1, 65535}, 65536));
     BOOST_TEST(!outcome_of_stream(folder / "big.tok"));
 }
+
+BOOST_AUTO_TEST_SUITE_END()

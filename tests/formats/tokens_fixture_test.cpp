@@ -11,6 +11,8 @@
 using namespace mnm;
 using namespace mnm::tests;
 
+BOOST_AUTO_TEST_SUITE(tokens_fixture_test)
+
 BOOST_AUTO_TEST_CASE(tokenizer_opens) {
     const std::string path = tales("tokenizer.bin");
     const auto file = parse_tokenizer(read_bytes(path), path);
@@ -36,3 +38,5 @@ BOOST_AUTO_TEST_CASE(streams_open) {
         targets += (chat->tokens[i] & TokenStream::target_bit) != 0;
     BOOST_TEST(targets == 3134u);
 }
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -16,6 +16,8 @@ using namespace mnm;
 using namespace mnm::tests;
 using Must = Trial::Must;
 
+BOOST_AUTO_TEST_SUITE(models_test)
+
 namespace {
 
 constexpr std::uint64_t context_limit = 1 << 24;
@@ -306,3 +308,5 @@ BOOST_AUTO_TEST_CASE(gguf_files) {
     longer.insert(longer.end(), 32, std::byte{0});
     BOOST_TEST(trial.whole(longer));
 }
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -17,6 +17,8 @@ using namespace mnm;
 using namespace mnm::tests;
 using Must = Trial::Must;
 
+BOOST_AUTO_TEST_SUITE(tokens_test)
+
 namespace {
 
 Must any(std::size_t, const std::vector<std::byte>&) {
@@ -180,3 +182,5 @@ BOOST_AUTO_TEST_CASE(texts) {
     }
     std::printf("text           %zu lines of %zu bytes came back as they were\n", tried, length);
 }
+
+BOOST_AUTO_TEST_SUITE_END()
