@@ -2,6 +2,7 @@
 // Trying a reader on damaged copies of a good file: it may refuse or accept, and must return.
 #pragma once
 
+#include "tests/fixtures.h"
 #include "tests/formats/synthetic.h"
 
 #include <boost/test/unit_test.hpp>
@@ -39,12 +40,14 @@ inline void check_message(const std::string& message, const std::string& path) {
         BOOST_REQUIRE_MESSAGE(static_cast<unsigned char>(c) >= ' ', message);
 }
 
-/// Every length below `dense`, then one in `step`: all of them must be refused.
+/// Every length below `dense`, then one in `step` (with MNM_THIN a thirteenth of both): all of them
+/// must be refused.
 inline void check_truncations(const std::vector<std::byte>& good, const TryOpen& open,
                               std::size_t dense, std::size_t step) {
     const TempFolder folder;
     const std::string path = folder / "cut";
-    for (std::size_t size = 0; size < good.size(); size += size < dense ? 1 : step) {
+    const std::size_t part = thin() ? 13 : 1;
+    for (std::size_t size = 0; size < good.size(); size += (size < dense ? 1 : step) * part) {
         write_bytes(path, {good.data(), size});
         const auto refused = open(path);
         BOOST_REQUIRE_MESSAGE(refused, "accepted when cut to " << size << " bytes");
@@ -52,24 +55,26 @@ inline void check_truncations(const std::vector<std::byte>& good, const TryOpen&
     }
 }
 
-/// Each byte of [begin, end) changed in three ways. Returns how many copies were accepted.
-inline std::size_t check_flips(const std::vector<std::byte>& good, const TryOpen& open,
-                               std::size_t begin, std::size_t end) {
+/// Each byte of [begin, end) changed in three ways (with MNM_THIN each third byte in one way, by
+/// turns). Where `unused` is given, just the bytes it names may be changed and the file be
+/// accepted.
+inline void check_flips(const std::vector<std::byte>& good, const TryOpen& open, std::size_t begin,
+                        std::size_t end, const std::function<bool(std::size_t)>& unused = {}) {
     const TempFolder folder;
     const std::string path = folder / "flipped";
-    std::size_t accepted = 0;
+    constexpr unsigned flips[] = {0x01, 0x80, 0xff};
     for (std::size_t at = begin; at < end; ++at)
-        for (const unsigned flip : {0x01u, 0x80u, 0xffu}) {
+        for (std::size_t i = 0; i < 3; ++i) {
+            if (thin() && at % 9 != 3 * i) continue;
             std::vector<std::byte> bad = good;
-            bad[at] ^= static_cast<std::byte>(flip);
+            bad[at] ^= static_cast<std::byte>(flips[i]);
             write_bytes(path, bad);
             const auto refused = open(path);
-            if (refused)
-                check_message(*refused, path);
-            else
-                ++accepted;
+            if (refused) check_message(*refused, path);
+            if (unused)
+                BOOST_REQUIRE_MESSAGE(!refused == unused(at),
+                                      "byte " << at << (refused ? " refused" : " accepted"));
         }
-    return accepted;
 }
 
 /// The 64-bit field at `at` set to one hostile number after the other; all must be refused, unless
