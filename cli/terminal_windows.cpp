@@ -79,7 +79,7 @@ unsigned terminal_width() {
 }
 
 int read_byte() {
-    const HANDLE console = input_console();
+    static const HANDLE console = input_console(); // asking costs far more than reading a byte
     if (console == nullptr) {
         const int byte = std::getc(stdin);
         return byte == EOF ? input_end : byte;
