@@ -14,8 +14,9 @@ import unittest
 MNM = [*shlex.split(os.environ.get("MNM_WRAPPER", "")), os.environ["MNM"]]
 # The program is one of a POSIX system (not merely a POSIX system's Wine).
 POSIX = os.name == "posix" and not MNM[-1].endswith(".exe")
-# An emulated processor is a hundred times slower: a part of what takes long.
+# An emulated processor is a hundred times slower, a sanitizer ten times: a part of what takes long.
 THIN = os.environ.get("MNM_THIN") == "1"
+EMULATED = MNM[0].startswith("qemu-")
 MODELS = pathlib.Path(os.environ["MNM_SOURCE_ROOT"]) / "models"
 CHECKPOINT = str(MODELS / "tales-chat.ckpt")
 TOKENIZER = str(MODELS / "tokenizer.bin")

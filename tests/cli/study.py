@@ -48,7 +48,7 @@ class Study(command_line.Case):
     @classmethod
     def setUpClass(cls):
         """One run that most tests look at."""
-        if command_line.THIN:
+        if command_line.EMULATED:
             raise unittest.SkipTest("an emulated processor is too slow for a study")
         super().setUpClass()
         cls.result = cls.run_once()
