@@ -4,6 +4,7 @@
 #include "engine/analysis/folding.h"
 #include "engine/analysis/weight_set.h"
 #include "tests/engine/models.h"
+#include "tests/fixtures.h"
 
 #include <boost/test/unit_test.hpp>
 
@@ -22,7 +23,7 @@ BOOST_AUTO_TEST_CASE(a_weight_set_runs_changes_and_restores) {
         const Model model = random_model(folder, odd_config(), type);
         Parallel parallel(2);
         WeightSet set = must(WeightSet::copy(model, parallel));
-        const auto ids = some_tokens(40, 333);
+        const auto ids = some_tokens(thin() ? 10 : 40, 333);
         const auto before = all_logits(set.model(), "ref", 2, 40, ids);
         if (type == WeightType::f32) BOOST_TEST((before == all_logits(model, "ref", 2, 40, ids)));
         std::uint64_t weights = 0;
@@ -45,7 +46,7 @@ BOOST_AUTO_TEST_CASE(a_weight_set_runs_changes_and_restores) {
 BOOST_AUTO_TEST_CASE(an_encoded_model_is_the_written_one) {
     const TempFolder folder;
     const Model source = random_model(folder, odd_config(), WeightType::f32);
-    const auto ids = some_tokens(40, 333);
+    const auto ids = some_tokens(thin() ? 10 : 40, 333);
     Parallel parallel(2);
     WeightSet set = must(WeightSet::copy(source, parallel));
     for (const WeightType type : {WeightType::q8, WeightType::q4}) {
@@ -201,7 +202,7 @@ BOOST_AUTO_TEST_CASE(folds_are_exact_and_do_something) {
     const Model model = random_model(folder, odd_config(), WeightType::f32);
     Parallel parallel(2);
     WeightSet set = must(WeightSet::copy(model, parallel));
-    const auto ids = some_tokens(60, 333);
+    const auto ids = some_tokens(thin() ? 10 : 60, 333);
     const auto plain = all_logits(model, "ref", 2, 60, ids);
     double largest = 0;
     for (const float v : plain)
