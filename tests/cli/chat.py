@@ -20,13 +20,15 @@ class Chat(command_line.Case):
         self.assertEqual((quiet.stdout, quiet.stderr), (done.stdout, b""))
 
     def test_repeats_on_threads_and_levels(self):
+        length = ("--max-tokens", "20") if command_line.THIN else ()
         for kind in ("f32", "q8", "q4"):
             model = self.quantized(kind)
-            replies = {self.good("chat", model, "--prompt", PROMPT, "--seed", "3", *extra)
+            replies = {self.good("chat", model, "--prompt", PROMPT, "--seed", "3", *length,
+                                 *extra)
                        for extra in ([], ["--threads", "1"], ["--threads", "4"],
                                      ["--kernel", "ref"], ["--kernel", "portable"])}
             self.assertEqual(len(replies), 1)
-        other = self.good("chat", model, "--prompt", PROMPT, "--seed", "4")
+        other = self.good("chat", model, "--prompt", PROMPT, "--seed", "4", *length)
         self.assertNotEqual({other}, replies)
 
     def test_json(self):
@@ -106,12 +108,13 @@ class Chat(command_line.Case):
         self.assertEqual(mnm(*arguments, stdin="one\\").stderr.count(b"tokens/s"), 1)
 
     def test_the_context_fills(self):
-        turns = "".join(f"tell me more about the {n}th king and his daughter\n" for n in range(20))
+        count = 10 if command_line.THIN else 20
+        turns = "".join(f"tell me more about the {n}th king and his daughter\n" for n in range(count))
         done = mnm("chat", CHECKPOINT, "--seed", "1", "--system", "You tell tales.",
                    "--max-tokens", "40", stdin=turns)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn(b"context of 256 tokens is full", done.stderr)
-        self.assertEqual(done.stderr.count(b"tokens/s"), 20)
+        self.assertEqual(done.stderr.count(b"tokens/s"), count)
 
     def test_too_long_a_message(self):
         text = "word " * 500

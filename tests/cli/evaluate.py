@@ -8,7 +8,7 @@ import unittest
 import command_line
 from command_line import CHECKPOINT, DATA, THIN, TOKENIZER
 
-ROWS = ["--rows", 2] if THIN else []
+ROWS = ["--rows", 1] if THIN else []
 
 
 def read_npy(path):
