@@ -4,14 +4,15 @@
 #include "cli/options.h"
 #include "cli/progress.h"
 #include "cli/report.h"
+#include "engine/machine_limits.h"
 #include "engine/median.h"
 #include "engine/processors.h"
-#include "engine/read_bandwidth.h"
 #include "engine/session.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <chrono>
 #include <memory>
@@ -19,26 +20,46 @@
 namespace mnm::cli {
 namespace {
 
-constexpr std::size_t repeats = 5;
-
 struct BenchOptions {
     std::string model;
     std::uint64_t prefill = 512;
     std::uint64_t decode = 128;
+    std::uint64_t depth = 0;
+    std::uint64_t repeats = 5;
     bool signature = false;
+    bool profile = false;
+    CacheOptions cache;
     EngineOptions engine;
     OutputOptions report;
 };
 
-struct Measurement {
-    std::vector<double> prefill; ///< tokens per second, one per repeat
-    std::vector<double> decode;
+/// Some runs of the same tokens.
+struct Runs {
+    std::uint64_t tokens = 0;    ///< of each run
+    std::vector<double> seconds; ///< of each run
+    Profile profile;             ///< of all of them
+
+    double rate() const { return static_cast<double>(tokens) / median(seconds); }
+    double spread() const {
+        const auto [low, high] = std::minmax_element(seconds.begin(), seconds.end());
+        return (*high - *low) / median(seconds);
+    }
 };
 
-double spread(const std::vector<double>& values) {
-    const auto [low, high] = std::minmax_element(values.begin(), values.end());
-    return (*high - *low) / median(values);
-}
+struct Measurement {
+    Runs prefill;
+    Runs decode;
+    double bandwidth = 0; ///< bytes per second
+    double peak = 0;      ///< integer multiply-adds per second
+    double load = 0;      ///< seconds
+};
+
+/// What a phase asks of the machine for each token.
+struct Demand {
+    double bytes = 0;    ///< of weights and, in attention, of the cache, when decoding
+    double products = 0; ///< multiply-adds of its matrices
+};
+using Demands = std::array<Demand, Profile::phases>;
 
 /// A fixed prompt that any vocabulary has.
 std::vector<TokenId> fixed_tokens(std::uint64_t count, std::uint64_t vocab) {
@@ -65,14 +86,41 @@ Result<std::uint64_t> signature(const Model& model, Session& session) {
     return hash;
 }
 
-Result<double> seconds_of(Session& session, std::span<const TokenId> ids, bool one_by_one) {
-    session.rewind(0);
-    const std::size_t step = one_by_one ? 1 : ids.size();
+Demands demands_of(const Model& model, const Session& session, const BenchOptions& options) {
+    Demands demands{};
+    const auto add = [&](Phase phase, const Matrix& w) {
+        Demand& demand = demands[static_cast<std::size_t>(phase)];
+        demand.bytes += static_cast<double>(w.bytes());
+        demand.products += static_cast<double>(w.rows) * static_cast<double>(w.cols);
+    };
+    for (const Layer& layer : model.layers()) {
+        add(Phase::qkv, layer.qkv);
+        add(Phase::output, layer.output);
+        add(Phase::gate_up, layer.gate_up);
+        add(Phase::down, layer.down);
+    }
+    add(Phase::head, model.head());
+    const double keys =
+        static_cast<double>(options.depth) + static_cast<double>(options.decode) / 2;
+    demands[static_cast<std::size_t>(Phase::attention)].bytes =
+        static_cast<double>(session.cache_bytes()) * keys /
+        static_cast<double>(model.config().context);
+    return demands;
+}
+
+/// Runs the tokens after `depth` others and keeps the time.
+Result<void> run(Session& session, std::span<const TokenId> ids, std::uint64_t depth,
+                 std::size_t step, Runs* runs) {
+    session.rewind(depth);
+    session.measure(runs != nullptr ? &runs->profile : nullptr);
     const auto start = std::chrono::steady_clock::now();
     for (std::size_t done = 0; done < ids.size(); done += step) {
         MNM_TRY([[maybe_unused]] auto logits, session.forward(ids.subspan(done, step)));
     }
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+    session.measure(nullptr);
+    if (runs != nullptr) runs->seconds.push_back(taken.count());
+    return {};
 }
 
 /// Prefill and decode take turns, so that a machine that slows down slows both.
@@ -81,24 +129,122 @@ Result<Measurement> measure(const BenchOptions& options, std::uint64_t vocab, Se
     const auto text = fixed_tokens(options.decode, vocab);
     Progress progress("measuring", options.report.quiet);
     Measurement measured;
-    for (std::size_t round = 0; round <= repeats; ++round) {
-        MNM_TRY(const double prefill, seconds_of(session, prompt, false));
-        MNM_TRY(const double decode, seconds_of(session, text, true));
-        progress.update(round, repeats);
-        if (round == 0) continue; // warms the caches
-        measured.prefill.push_back(static_cast<double>(prompt.size()) / prefill);
-        measured.decode.push_back(static_cast<double>(text.size()) / decode);
+    measured.prefill.tokens = prompt.size();
+    measured.decode.tokens = text.size();
+    if (options.depth > 0) {
+        MNM_TRY([[maybe_unused]] auto logits, session.forward(fixed_tokens(options.depth, vocab)));
+    }
+    for (std::size_t round = 0; round <= options.repeats; ++round) {
+        const bool warm = round > 0; // the first round fills the caches
+        MNM_CHECK(
+            run(session, prompt, options.depth, prompt.size(), warm ? &measured.prefill : nullptr));
+        MNM_CHECK(run(session, text, options.depth, 1, warm ? &measured.decode : nullptr));
+        progress.update(round, options.repeats);
     }
     return measured;
+}
+
+/// The phases of one run, in microseconds per token and as shares.
+std::string profile_text(const Runs& runs, const Demands& demands, bool decoding, double limit) {
+    const double tokens = static_cast<double>(runs.tokens * runs.seconds.size());
+    double total = 0;
+    for (const double seconds : runs.profile.seconds())
+        total += seconds;
+    std::string text;
+    for (std::size_t i = 0; i < Profile::phases; ++i) {
+        const double seconds = runs.profile.seconds()[i] / tokens;
+        text += fmt::format("  {:<10}{:>10.2f}{:>8.1f}", Profile::names[i], 1e6 * seconds,
+                            100 * seconds * tokens / total);
+        const bool head_once = !decoding && i == static_cast<std::size_t>(Phase::head);
+        const double work = decoding ? demands[i].bytes : demands[i].products;
+        if (work > 0 && !head_once) {
+            text += fmt::format("{:>10.1f}{:>8.1f}", work / seconds / 1e9,
+                                100 * work / seconds / limit);
+        }
+        text += '\n';
+    }
+    return text;
+}
+
+nlohmann::ordered_json profile_json(const Runs& runs) {
+    nlohmann::ordered_json phases;
+    const double tokens = static_cast<double>(runs.tokens * runs.seconds.size());
+    for (std::size_t i = 0; i < Profile::phases; ++i)
+        phases[Profile::names[i]] = 1e6 * runs.profile.seconds()[i] / tokens;
+    return phases;
+}
+
+void report(const BenchOptions& options, const Measurement& measured, const Demands& demands,
+            const Model& model, const Parallel& parallel) {
+    const double decode = measured.decode.rate(), prefill = measured.prefill.rate();
+    const auto bytes = model.bytes_per_token();
+    const double cache = demands[static_cast<std::size_t>(Phase::attention)].bytes;
+    const double read = static_cast<double>(bytes) + cache;
+    const double share = decode * read / measured.bandwidth;
+    const Matrix& head = model.head();
+    double products = -static_cast<double>(head.rows) * static_cast<double>(head.cols);
+    for (const Demand& demand : demands)
+        products += demand.products;
+    const double peak_share = prefill * products / measured.peak;
+    const char* level = options.engine.kernels().level;
+
+    if (options.report.json) {
+        nlohmann::ordered_json object = {{"decode_tokens_per_second", decode},
+                                         {"prefill_tokens_per_second", prefill},
+                                         {"decode_spread", measured.decode.spread()},
+                                         {"prefill_spread", measured.prefill.spread()},
+                                         {"decode_tokens", options.decode},
+                                         {"prefill_tokens", options.prefill},
+                                         {"depth", options.depth},
+                                         {"repeats", options.repeats},
+                                         {"bytes_per_token", bytes},
+                                         {"cache_bytes_per_token", cache},
+                                         {"cache", options.cache.name},
+                                         {"read_bandwidth_gb_s", measured.bandwidth / 1e9},
+                                         {"bandwidth_share", share},
+                                         {"integer_peak_gmac_s", measured.peak / 1e9},
+                                         {"integer_peak_share", peak_share},
+                                         {"load_ms", 1e3 * measured.load},
+                                         {"kernel", level},
+                                         {"threads", parallel.threads()}};
+        if (options.profile) {
+            object["decode_phases_us"] = profile_json(measured.decode);
+            object["prefill_phases_us"] = profile_json(measured.prefill);
+        }
+        print_json(object);
+        return;
+    }
+    const std::string threads_reason =
+        options.engine.threads == 0 ? ": " + usable_processors().reason : "";
+    const std::string after =
+        options.depth == 0 ? "from an empty cache" : fmt::format("after {} others", options.depth);
+    print(fmt::format("decode     {:.1f} tokens/s ({} tokens {}; spread {:.1f} %)\n"
+                      "prefill    {:.1f} tokens/s ({} tokens at once; spread {:.1f} %)\n",
+                      decode, options.decode, after, 100 * measured.decode.spread(), prefill,
+                      options.prefill, 100 * measured.prefill.spread()));
+    print(fmt::format(
+        "reads      {} bytes of weights and {} of the {} cache per token\n"
+        "memory     {:.1f} GB/s with plain reads; decoding reaches {:.1f} GB/s, {:.1f} %\n"
+        "multiplies {:.0f} G/s on registers; prefill reaches {:.0f} G/s, {:.1f} %\n",
+        grouped(bytes), grouped(static_cast<std::uint64_t>(cache)), options.cache.name,
+        measured.bandwidth / 1e9, decode * read / 1e9, 100 * share, measured.peak / 1e9,
+        prefill * products / 1e9, 100 * peak_share));
+    print(fmt::format("load       {:.2f} ms\nkernel     {}\nthreads    {}{}\n", 1e3 * measured.load,
+                      level, parallel.threads(), threads_reason));
+    if (!options.profile) return;
+    print("\ndecode      us/token       %      GB/s  % of memory\n" +
+          profile_text(measured.decode, demands, true, measured.bandwidth));
+    print("\nprefill     us/token       %     GMAC/s  % of peak\n" +
+          profile_text(measured.prefill, demands, false, measured.peak));
 }
 
 Result<void> bench(BenchOptions options) {
     const auto start = std::chrono::steady_clock::now();
     MNM_TRY(const Model model, Model::open(options.model));
-    const std::chrono::duration<double, std::milli> load = std::chrono::steady_clock::now() - start;
+    const std::chrono::duration<double> load = std::chrono::steady_clock::now() - start;
     const kernels::Kernels& kernels = options.engine.kernels();
     Parallel parallel(options.engine.count());
-    MNM_TRY(Session session, Session::create(model, kernels, parallel));
+    MNM_TRY(Session session, Session::create(model, kernels, parallel, options.cache.type()));
 
     if (options.signature) {
         MNM_TRY(const std::uint64_t hash, signature(model, session));
@@ -110,44 +256,19 @@ Result<void> bench(BenchOptions options) {
         return {};
     }
 
-    options.prefill = std::min(options.prefill, model.config().context);
-    options.decode = std::min(options.decode, model.config().context);
-    MNM_TRY(const Measurement measured, measure(options, model.config().vocab, session));
-    const double bandwidth = read_bandwidth(parallel);
-    const double decode = median(measured.decode);
-    const double prefill = median(measured.prefill);
-    const auto bytes = model.bytes_per_token();
-    const double share = decode * static_cast<double>(bytes) / bandwidth;
-
-    if (options.report.json) {
-        print_json({{"decode_tokens_per_second", decode},
-                    {"prefill_tokens_per_second", prefill},
-                    {"decode_spread", spread(measured.decode)},
-                    {"prefill_spread", spread(measured.prefill)},
-                    {"decode_tokens", options.decode},
-                    {"prefill_tokens", options.prefill},
-                    {"repeats", repeats},
-                    {"bytes_per_token", bytes},
-                    {"read_bandwidth_gb_s", bandwidth / 1e9},
-                    {"bandwidth_share", share},
-                    {"load_ms", load.count()},
-                    {"kernel", kernels.level},
-                    {"threads", parallel.threads()}});
-        return {};
+    const std::uint64_t context = model.config().context;
+    if (options.depth >= context) {
+        return Error{fmt::format("{}: --depth {} leaves no room in the context of {}",
+                                 options.model, options.depth, context)};
     }
-    const std::string threads_reason =
-        options.engine.threads == 0 ? ": " + usable_processors().reason : "";
-    print(
-        fmt::format("decode     {:.1f} tokens/s ({} tokens from an empty cache; spread {:.1f} %)\n"
-                    "prefill    {:.1f} tokens/s ({} tokens at once; spread {:.1f} %)\n",
-                    decode, options.decode, 100 * spread(measured.decode), prefill, options.prefill,
-                    100 * spread(measured.prefill)));
-    print(fmt::format("weights    {} bytes per token, {:.2f} GB/s\n"
-                      "memory     {:.2f} GB/s with plain reads; decoding reaches {:.1f} %\n",
-                      grouped(bytes), decode * static_cast<double>(bytes) / 1e9, bandwidth / 1e9,
-                      100 * share));
-    print(fmt::format("load       {:.2f} ms\nkernel     {}\nthreads    {}{}\n", load.count(),
-                      kernels.level, parallel.threads(), threads_reason));
+    options.prefill = std::min(options.prefill, context - options.depth);
+    options.decode = std::min(options.decode, context - options.depth);
+    MNM_TRY(Measurement measured, measure(options, model.config().vocab, session));
+    measured.load = load.count();
+    measured.bandwidth = read_bandwidth(parallel, kernels);
+    measured.peak = integer_peak(parallel, kernels);
+    const Demands demands = demands_of(model, session, options);
+    report(options, measured, demands, model, parallel);
     return {};
 }
 
@@ -166,8 +287,18 @@ Command add_bench(CLI::App& app) {
         ->check(count)
         ->capture_default_str()
         ->type_name("N");
+    parser->add_option("--depth", options->depth, "Tokens already in the cache before each run")
+        ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{1} << 24))
+        ->capture_default_str()
+        ->type_name("N");
+    parser->add_option("--repeats", options->repeats, "Runs of each, of which the median counts")
+        ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{10000}))
+        ->capture_default_str()
+        ->type_name("N");
+    parser->add_flag("--profile", options->profile, "Also the time of each part of a pass");
     parser->add_flag("--signature", options->signature,
                      "Only a hash of the logits of a fixed prompt: equal wherever the bits are");
+    add_cache(*parser, options->cache);
     add_engine(*parser, options->engine);
     add_json(*parser, options->report);
     add_quiet(*parser, options->report);

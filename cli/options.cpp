@@ -115,6 +115,20 @@ const kernels::Kernels& EngineOptions::kernels() const {
     return found != nullptr ? *found : kernels::best();
 }
 
+CacheType CacheOptions::type() const {
+    return name == "f16" ? CacheType::f16 : name == "q8" ? CacheType::q8 : CacheType::f32;
+}
+
+void add_cache(CLI::App& parser, CacheOptions& options) {
+    parser
+        .add_option(
+            "--cache", options.name,
+            "Numbers of the key/value cache: half and quarter of the memory for a small loss")
+        ->check(one_of({"f32", "f16", "q8"}))
+        ->capture_default_str()
+        ->type_name("TYPE");
+}
+
 void add_engine(CLI::App& parser, EngineOptions& options) {
     add_threads(parser, options);
     parser

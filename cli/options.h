@@ -34,6 +34,13 @@ struct EngineOptions : ThreadOptions {
 /// --threads and --kernel (also MNM_KERNEL).
 void add_engine(CLI::App& parser, EngineOptions& options);
 
+struct CacheOptions {
+    std::string name = "f32";
+    CacheType type() const;
+};
+/// --cache.
+void add_cache(CLI::App& parser, CacheOptions& options);
+
 /// Refuses, with the list and the nearest name, a value that is not one of `names`.
 CLI::Validator one_of(std::vector<std::string> names);
 /// Digits alone, below 2^64; CLI11 lets -1 wrap around.

@@ -4,7 +4,7 @@
 
 #include "cli/progress.h"
 #include "cli/report.h"
-#include "engine/read_bandwidth.h"
+#include "engine/machine_limits.h"
 #include "formats/atomic_file.h"
 
 #include <fmt/format.h>
@@ -153,7 +153,7 @@ Result<void> study(const Model& model, std::vector<EvaluationRow> rows, bool all
     MNM_CHECK(model.file().mapping->check_unchanged());
     std::optional<double> other;
     if (flags.bandwidth_gb_s) other = *flags.bandwidth_gb_s * 1e9;
-    result.memory = study_memory(model.file(), read_bandwidth(parallel), other);
+    result.memory = study_memory(model.file(), read_bandwidth(parallel, engine.kernels()), other);
     result.seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
 

@@ -20,6 +20,8 @@ struct Matrix {
 
     /// One row as floats, [cols].
     void decode_row(std::uint64_t row, float* values) const;
+    /// `count` rows from `row` on, as a matrix of their own over the same memory.
+    Matrix slice(std::uint64_t row, std::uint64_t count) const;
     /// Bytes a product reads.
     std::uint64_t bytes() const;
 };

@@ -5,6 +5,7 @@
 #include "engine/model.h"
 #include "engine/observer.h"
 #include "engine/parallel.h"
+#include "engine/profile.h"
 #include "engine/tokenizer.h"
 #include "formats/result.h"
 #include "kernels/kernels.h"
@@ -16,6 +17,9 @@
 
 namespace mnm {
 
+/// How the cache keeps keys and values: f32, or f16 and q8, which read less for a small loss.
+using CacheType = kernels::CacheType;
+
 /// Borrows model, kernels and threads, which must outlive it. One thread at a time.
 ///
 ///     MNM_TRY(Session session, Session::create(model, kernels::best(), parallel));
@@ -25,7 +29,7 @@ class Session {
     /// The cache has room for the model's whole context; its pages are taken as the text grows.
     /// Errors: not enough memory for it.
     static Result<Session> create(const Model& model, const kernels::Kernels& kernels,
-                                  Parallel& parallel);
+                                  Parallel& parallel, CacheType cache = CacheType::f32);
     ~Session();
     Session(Session&&) noexcept;
 
@@ -47,6 +51,8 @@ class Session {
     /// From the next call on, `observer` (borrowed; null: nobody) sees what flows through the
     /// passes.
     void observe(Observer* observer);
+    /// From the next call on, passes add their times to `profile` (borrowed; null: to none).
+    void measure(Profile* profile);
     /// Bytes of the cache at full context.
     std::size_t cache_bytes() const;
 

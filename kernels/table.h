@@ -5,6 +5,8 @@
 // No I/O, no threads, no allocation, nothing throws. docs/numerics.md says why the bits agree; in
 // short: integer dots are exact, and every float is made by the same operations in the same order.
 //   - A product of quantised operands adds its groups in column order, one fused multiply-add each.
+//   - A score of attention adds its products in order of the head's numbers, one fused multiply-add
+//   each.
 //   - Every other sum keeps sixteen lanes (element i goes to lane i mod 16, in order, by fma or
 //   add) and
 //     folds them as i + (i+8), then + 4, + 2, + 1.
@@ -21,7 +23,7 @@ inline constexpr std::size_t group = 32;
 inline constexpr std::size_t row_block = 16;
 /// Keys attention reduces before merging; blocks are counted from position 0.
 inline constexpr std::size_t key_block = 64;
-/// Head vectors (queries, keys, values) are padded with zeros to a multiple of this.
+/// Values of a head and what attention makes of them are padded with zeros to a multiple of this.
 inline constexpr std::size_t lanes = 16;
 
 /// Activation vectors quantised by Kernels::quantize.
@@ -47,23 +49,36 @@ struct Target {
     bool add; ///< y += product (one rounding more) instead of y = product
 };
 
-/// One key block of one group of query heads that share a key/value head.
+/// How a cache keeps the numbers of its keys and values: float, half float, or int8 with a scale for
+/// each key and each value of a head.
+enum class CacheType : std::uint8_t { f32, f16, q8 };
+
+/// One key block of one group of query heads that share a key/value head. Keys stand side by side:
+/// number d of key j at k[d * key_block + j]. All of k and v can be read, also beyond `keys`.
 struct AttentionBlock {
-    const float* q; ///< [heads][head_stride], zero-padded
-    const float* k; ///< [keys][head_stride], zero-padded
-    const float* v; ///< [keys][head_stride], zero-padded
+    const float* q; ///< [heads][head_dim]
+    CacheType type;
+    const void* k;        ///< [head_dim][key_block]
+    const void* v;        ///< [key_block][padded(head_dim)], zero-padded
+    const float* k_scale; ///< [key_block], q8 only
+    const float* v_scale; ///< [key_block], q8 only
     std::size_t heads;
-    std::size_t keys;        ///< 1..key_block
-    std::size_t head_stride; ///< a multiple of lanes
-    float scale;             ///< scores are dot * scale
+    std::size_t keys; ///< 1..key_block
+    std::size_t head_dim;
+    float scale; ///< scores are dot * scale (q8: dot * k_scale * scale)
 };
 
-/// Running softmax of each head over the blocks seen so far.
+/// The softmax of each head over the keys of some blocks.
 struct AttentionState {
     float* max; ///< [heads]
     float* sum; ///< [heads]
-    float* out; ///< [heads][head_stride], not yet divided by sum
+    float* out; ///< [heads][padded(head_dim)], not yet divided by sum
 };
+
+/// A head's numbers with the zeros that follow them.
+constexpr std::size_t padded(std::size_t head_dim) noexcept {
+    return (head_dim + lanes - 1) / lanes * lanes;
+}
 
 struct Kernels {
     const char* level;
@@ -94,11 +109,18 @@ struct Kernels {
     /// y = gate / (1 + exp(-gate)) * up; n a multiple of lanes; y may be gate.
     void (*swiglu)(const float* gate, const float* up, std::size_t n, float* y) noexcept;
 
-    /// Folds one key block into the state; `first` starts the state instead.
-    void (*attend)(const AttentionBlock& block, const AttentionState& state, bool first) noexcept;
-    /// out /= sum, for each head.
-    void (*attend_finish)(const AttentionState& state, std::size_t heads,
-                          std::size_t head_stride) noexcept;
+    /// Puts n numbers into a cache, `stride` elements apart, and returns their scale (q8; else 1).
+    /// f16: rounded to even, at most 65504. q8: round-to-even(x * 127/max|x|), as `quantize`.
+    float (*cache_put)(const float* x, std::size_t n, CacheType type, void* y,
+                       std::size_t stride) noexcept;
+    /// The softmax of one block alone.
+    void (*attend)(const AttentionBlock& block, const AttentionState& state) noexcept;
+    /// Joins the softmax of the blocks before (state) with that of the next one.
+    void (*attend_merge)(const AttentionState& state, const AttentionState& next, std::size_t heads,
+                         std::size_t head_dim) noexcept;
+    /// y[heads][head_dim] = out / sum; y may be out.
+    void (*attend_finish)(const AttentionState& state, std::size_t heads, std::size_t head_dim,
+                          float* y) noexcept;
 
     /// y = exp((x - max x) * scale), returns the sum of y; any n; y may be x.
     float (*softmax)(const float* x, std::size_t n, float scale, float* y) noexcept;
@@ -107,6 +129,12 @@ struct Kernels {
     void (*exp)(const float* x, std::size_t n, float* y) noexcept;
     /// Index of the first maximum; n at least 1.
     std::size_t (*argmax)(const float* x, std::size_t n) noexcept;
+
+    /// For measuring a machine: the sum of n words, n a multiple of 64, by the widest plain reads.
+    std::uint64_t (*sum_words)(const std::uint64_t* words, std::size_t n) noexcept;
+    /// For measuring a machine: at least `count` multiply-adds by the instruction that the products
+    /// use, on registers alone; returns how many it did.
+    std::uint64_t (*dot_loop)(std::uint64_t count) noexcept;
 };
 
 } // namespace mnm::kernels

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 namespace mnm {
 namespace {
@@ -14,77 +13,116 @@ constexpr std::size_t attention_tile = 8;
 
 } // namespace
 
-/// Rotates a token's queries and keys and puts keys and values into the cache.
-void Session::State::place_heads(std::size_t layer, std::size_t token) {
-    const std::size_t dim = config.head_dim, place = position + token;
-    const std::size_t bytes = dim * sizeof(float);
-    const float* turn = rope.row(place);
-    const float* source = qkv.data() + token * config.qkv_rows();
-    for (std::size_t h = 0; h < config.heads; ++h, source += dim) {
-        float* q = queries.data() + (token * config.heads + h) * head_stride;
-        std::memcpy(q, source, bytes);
-        kernel.rope(q, dim, turn);
-    }
-    for (std::size_t h = 0; h < config.kv_heads; ++h, source += dim) {
-        float* k = cache(keys, layer, h) + place * head_stride;
-        std::memcpy(k, source, bytes);
-        kernel.rope(k, dim, turn);
-    }
-    for (std::size_t h = 0; h < config.kv_heads; ++h, source += dim) {
-        std::memcpy(cache(values, layer, h) + place * head_stride, source, bytes);
-    }
+/// Turns a token's queries and keys where they are, by its place.
+void Session::State::rotate(std::size_t token) {
+    const std::size_t dim = config.head_dim;
+    const float* turn = rope.row(position + token);
+    float* head = qkv.data() + token * config.qkv_rows();
+    for (std::size_t h = 0; h < config.heads + config.kv_heads; ++h)
+        kernel.rope(head + h * dim, dim, turn);
 }
 
-void Session::State::see_cache(std::size_t layer, std::size_t count) const {
-    const auto show = [&](Observer::Place place, const Floats& side) {
-        for (std::size_t h = 0; h < config.kv_heads; ++h) {
-            observer->see(place, layer,
-                          {cache(side, layer, h) + position * head_stride, count, config.head_dim,
-                           head_stride});
-        }
-    };
-    show(Observer::Place::key, keys);
-    show(Observer::Place::value, values);
-}
-
-/// Attention of the query heads that share one key/value head, for tokens [begin, end): the cache
-/// is walked in blocks from position 0, and each block merged in order.
-void Session::State::attend_tile(std::size_t layer, std::size_t kv_head, std::size_t begin,
-                                 std::size_t end) {
-    const std::size_t group = config.heads / config.kv_heads, first = kv_head * group;
-    const float* k = cache(keys, layer, kv_head);
-    const float* v = cache(values, layer, kv_head);
-    const float scale = 1.0f / std::sqrt(static_cast<float>(config.head_dim));
-    auto state_of = [&](std::size_t t) {
-        const std::size_t index = t * config.heads + first;
-        return kernels::AttentionState{state.data() + index,
-                                       state.data() + batch * config.heads + index,
-                                       attended.data() + index * head_stride};
-    };
-    for (std::size_t block = 0; block < position + end; block += kernels::key_block) {
+/// Puts tokens [begin, end) into the cache, a head at a time: the lines that its keys go to fit
+/// into the first cache level, those of all heads do not.
+void Session::State::remember(std::size_t layer, std::size_t begin, std::size_t end) {
+    const std::size_t dim = config.head_dim;
+    for (std::size_t h = 0; h < config.kv_heads; ++h) {
         for (std::size_t t = begin; t < end; ++t) {
-            const std::size_t visible = position + t + 1;
-            if (visible <= block) continue;
-            kernel.attend({queries.data() + (t * config.heads + first) * head_stride,
-                           k + block * head_stride, v + block * head_stride, group,
-                           std::min(visible - block, kernels::key_block), head_stride, scale},
-                          state_of(t), block == 0);
+            const float* key = qkv.data() + t * config.qkv_rows() + config.q_rows() + h * dim;
+            cache.put(kernel, layer, h, position + t, key, key + config.kv_heads * dim);
+        }
+    }
+}
+
+void Session::State::see_keys_and_values(std::size_t layer, std::size_t count) const {
+    const std::size_t dim = config.head_dim, stride = config.qkv_rows();
+    float* keys = qkv.data() + config.q_rows();
+    float* values = keys + config.kv_heads * dim;
+    for (std::size_t h = 0; h < config.kv_heads; ++h)
+        observer->see(Observer::Place::key, layer, {keys + h * dim, count, dim, stride});
+    for (std::size_t h = 0; h < config.kv_heads; ++h)
+        observer->see(Observer::Place::value, layer, {values + h * dim, count, dim, stride});
+}
+
+/// The softmax of one block for the query heads that share a key/value head.
+void Session::State::attend_block(std::size_t layer, std::size_t kv_head, std::size_t token,
+                                  std::size_t b, const kernels::AttentionState& state) const {
+    const std::size_t group = config.heads / config.kv_heads;
+    const std::size_t visible = position + token + 1 - b * kernels::key_block;
+    kernels::AttentionBlock block = cache.block(layer, kv_head, b);
+    block.q = qkv.data() + token * config.qkv_rows() + kv_head * group * config.head_dim;
+    block.heads = group;
+    block.keys = std::min(visible, kernels::key_block);
+    block.scale = 1.0f / std::sqrt(static_cast<float>(config.head_dim));
+    kernel.attend(block, state);
+}
+
+/// Whether the heads that share a key/value head end where a group of the quantiser does.
+bool Session::State::heads_fill_groups() const {
+    return config.heads / config.kv_heads * config.head_dim % kernels::group == 0;
+}
+
+void Session::State::finish_heads(std::size_t layer, std::size_t kv_head, std::size_t token,
+                                  const kernels::AttentionState& state) {
+    const std::size_t group = config.heads / config.kv_heads, width = group * config.head_dim;
+    const bool quantise =
+        model.layers()[layer].output.type != WeightType::f32 && heads_fill_groups();
+    // Floats that nobody reads stay where they are.
+    const bool floats = !quantise || observer != nullptr;
+    float* y = floats ? mixed.row(token) + kv_head * width : state.out;
+    kernel.attend_finish(state, group, config.head_dim, y);
+    if (quantise) quantize(y, mixed, token * mixed.cols + kv_head * width, width);
+}
+
+/// Tokens [begin, end): the cache is walked once for all, and each block merged in order.
+void Session::State::attend_tile(std::size_t layer, std::size_t kv_head, std::size_t begin,
+                                 std::size_t end, unsigned worker) {
+    const std::size_t group = config.heads / config.kv_heads;
+    const kernels::AttentionState part = states.at(batch * config.kv_heads + worker);
+    for (std::size_t b = 0; b * kernels::key_block < position + end; ++b) {
+        for (std::size_t t = begin; t < end; ++t) {
+            if (position + t < b * kernels::key_block) continue;
+            const kernels::AttentionState state = states.at(t * config.kv_heads + kv_head);
+            attend_block(layer, kv_head, t, b, b == 0 ? state : part);
+            if (b != 0) kernel.attend_merge(state, part, group, config.head_dim);
         }
     }
     for (std::size_t t = begin; t < end; ++t)
-        kernel.attend_finish(state_of(t), group, head_stride);
+        finish_heads(layer, kv_head, t, states.at(t * config.kv_heads + kv_head));
+}
+
+/// One token, its blocks shared among the threads: for fewer heads than threads.
+void Session::State::attend_split(std::size_t layer) {
+    const std::size_t blocks = position / kernels::key_block + 1, heads = config.kv_heads;
+    const std::size_t group = config.heads / heads;
+    parallel.for_ranges(blocks * heads, 1, [&](std::size_t begin, std::size_t end, unsigned) {
+        for (std::size_t i = begin; i < end; ++i)
+            attend_block(layer, i % heads, 0, i / heads, parts.at(i));
+    });
+    for (std::size_t h = 0; h < heads; ++h) {
+        const kernels::AttentionState state = parts.at(h);
+        for (std::size_t b = 1; b < blocks; ++b)
+            kernel.attend_merge(state, parts.at(b * heads + h), group, config.head_dim);
+        finish_heads(layer, h, 0, state);
+    }
 }
 
 void Session::State::attention(std::size_t layer, std::size_t count) {
     // Later tokens see more keys: early and late tiles alternate, so ranges hold equal work.
     const std::size_t tiles = (count + attention_tile - 1) / attention_tile;
-    const std::size_t read = 2 * (position + count) * config.kv_heads * head_stride * sizeof(float);
-    share(config.kv_heads * tiles, 1, read * count, [&](std::size_t b, std::size_t e, unsigned) {
+    const std::size_t items = config.kv_heads * tiles, read = cache.bytes_read(position + count);
+    const std::size_t threads = parallel.threads();
+    if (count == 1 && items % threads != 0 && items < 4 * threads && read >= shared_work) {
+        attend_split(layer);
+        return;
+    }
+    share(items, 1, read * count, [&](std::size_t b, std::size_t e, unsigned worker) {
         for (std::size_t i = b; i < e; ++i) {
             const std::size_t turn = i / config.kv_heads;
             const std::size_t tile = turn % 2 == 0 ? turn / 2 : tiles - 1 - turn / 2;
             const std::size_t start = tile * attention_tile;
-            attend_tile(layer, i % config.kv_heads, start, std::min(start + attention_tile, count));
+            attend_tile(layer, i % config.kv_heads, start, std::min(start + attention_tile, count),
+                        worker);
         }
     });
 }

@@ -14,11 +14,18 @@ std::uint64_t Matrix::bytes() const {
     return rows * (stored.data_row_bytes(cols) + stored.scale_row_bytes(cols));
 }
 
-void Matrix::decode_row(std::uint64_t row, float* values) const {
+Matrix Matrix::slice(std::uint64_t row, std::uint64_t count) const {
     const Codec& stored = codec(type);
-    const auto* scale = reinterpret_cast<const std::byte*>(scales);
-    if (scale != nullptr) scale += row * stored.scale_row_bytes(cols);
-    stored.decode(data + row * stored.data_row_bytes(cols), scale, 1, cols, values);
+    Matrix part = *this;
+    part.rows = count;
+    part.data += row * stored.data_row_bytes(cols);
+    if (scales != nullptr) part.scales += row * stored.scale_row_bytes(cols) / sizeof(float);
+    return part;
+}
+
+void Matrix::decode_row(std::uint64_t row, float* values) const {
+    const Matrix one = slice(row, 1);
+    codec(type).decode(one.data, reinterpret_cast<const std::byte*>(one.scales), 1, cols, values);
 }
 
 namespace {

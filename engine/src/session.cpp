@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
 #include <new>
 
@@ -20,18 +19,20 @@ void Session::State::embed(std::span<const TokenId> tokens) {
     }
 }
 
-/// Values [offset, offset + n) of the whole array; both multiples of a group.
-void Session::State::quantize(Activations& a, std::size_t offset, std::size_t n) const {
-    kernel.quantize(a.x.data() + offset, n, a.q.data() + offset,
-                    a.scale.data() + offset / kernels::group,
-                    a.sum.data() + offset / kernels::group);
+/// x as values [offset, offset + n) of the whole array; both multiples of a group.
+void Session::State::quantize(const float* x, Activations& a, std::size_t offset,
+                              std::size_t n) const {
+    const std::size_t group = offset / kernels::group;
+    kernel.quantize(x, n, a.q.data() + offset, a.scale.data() + group, a.sum.data() + group);
 }
 
-void Session::State::normalise(const float* source, const float* weight, Activations& target,
-                               std::size_t source_token, std::size_t token, bool quantise) {
-    kernel.rmsnorm(source + source_token * config.width, weight, config.width,
-                   static_cast<float>(config.norm_eps), target.row(token));
-    if (quantise) quantize(target, token * config.width, config.width);
+/// The vector `source` into row `token` of `target`, as the matrix that comes `next` takes it.
+void Session::State::normalise(const float* source, const float* weight, WeightType next,
+                               Activations& target, std::size_t token, unsigned worker) {
+    const bool floats = next == WeightType::f32 || observer != nullptr;
+    float* y = floats ? target.row(token) : normed.data() + worker * config.width;
+    kernel.rmsnorm(source, weight, config.width, static_cast<float>(config.norm_eps), y);
+    if (next != WeightType::f32) quantize(y, target, token * config.width, config.width);
 }
 
 void Session::State::multiply(const Matrix& w, const Activations& a, std::size_t count,
@@ -62,56 +63,80 @@ void Session::State::project(const Matrix& w, const Activations& a, std::size_t 
           });
 }
 
+/// Gate, up and what becomes of them, for rows [begin, end) of either; a few rows at a time for
+/// many tokens, so that the numbers between are still in the cache when they are used.
+void Session::State::gate_and_up(const Layer& layer, std::size_t count, std::size_t begin,
+                                 std::size_t end, unsigned worker) {
+    const std::size_t ffn = config.ffn, step = count == 1 ? end - begin : kernels::group;
+    const bool quantise = layer.down.type != WeightType::f32;
+    const bool floats = !quantise || observer != nullptr;
+    float* gate = gate_up.data() + worker * gate_up_floats;
+    float* up = gate + gate_up_floats / 2;
+    for (std::size_t row = begin; row < end; row += step) {
+        multiply(layer.gate_up.slice(row, step), hidden, count, 0, step, {gate, step, false},
+                 worker);
+        multiply(layer.gate_up.slice(ffn + row, step), hidden, count, 0, step, {up, step, false},
+                 worker);
+        for (std::size_t t = 0; t < count; ++t) {
+            float* y = floats ? inner.row(t) + row : gate + t * step;
+            kernel.swiglu(gate + t * step, up + t * step, step, y);
+            if (quantise) quantize(y, inner, t * ffn + row, step);
+        }
+    }
+}
+
 void Session::State::feed_forward(std::size_t i, std::size_t count) {
     const Layer& layer = model.layers()[i];
     const std::size_t ffn = config.ffn;
-    const bool quantise = layer.down.type != WeightType::f32;
     share(ffn, kernels::group, layer.gate_up.bytes() * count,
           [&](std::size_t begin, std::size_t end, unsigned worker) {
-              const kernels::Target target{gate_up.data(), 2 * ffn, false};
-              multiply(layer.gate_up, hidden, count, begin, end, target, worker);
-              multiply(layer.gate_up, hidden, count, ffn + begin, ffn + end, target, worker);
-              for (std::size_t t = 0; t < count; ++t) {
-                  const float* gate = gate_up.data() + t * 2 * ffn;
-                  float* y = inner.row(t) + begin;
-                  kernel.swiglu(gate + begin, gate + ffn + begin, end - begin, y);
-                  if (quantise) quantize(inner, t * ffn + begin, end - begin);
-              }
+              gate_and_up(layer, count, begin, end, worker);
           });
+    lap(Phase::gate_up);
     see(Observer::Place::down_input, i, inner.x.data(), count, ffn);
     project(layer.down, inner, count, residual.data(), true);
+    lap(Phase::down);
 }
 
 /// The tokens of one batch through all layers; leaves the residual stream of each in `residual`.
 void Session::State::run_layers(std::span<const TokenId> tokens) {
     const std::size_t count = tokens.size();
+    if (profile != nullptr) profile->start();
     embed(tokens);
     rope.extend(position + count);
+    lap(Phase::other);
     for (std::size_t i = 0; i < config.layers; ++i) {
         const Layer& layer = model.layers()[i];
         see(Observer::Place::residual, i, residual.data(), count, config.width);
-        each_token(count, [&](std::size_t t) {
-            normalise(residual.data(), layer.attention_norm, hidden, t, t,
-                      layer.qkv.type != WeightType::f32);
+        each_token(count, [&](std::size_t t, unsigned worker) {
+            normalise(residual.data() + t * config.width, layer.attention_norm, layer.qkv.type,
+                      hidden, t, worker);
         });
         see(Observer::Place::attention_input, i, hidden.x.data(), count, config.width);
         project(layer.qkv, hidden, count, qkv.data(), false);
-        each_token(count, [&](std::size_t t) { place_heads(i, t); });
-        if (observer != nullptr) see_cache(i, count);
-        attention(i, count);
-        each_token(count, [&](std::size_t t) {
-            for (std::size_t h = 0; h < config.heads; ++h) {
-                std::memcpy(mixed.row(t) + h * config.head_dim,
-                            attended.data() + (t * config.heads + h) * head_stride,
-                            config.head_dim * sizeof(float));
-            }
-            if (layer.output.type != WeightType::f32) quantize(mixed, t * mixed.cols, mixed.cols);
+        if (observer != nullptr) {
+            each_token(count, [&](std::size_t t, unsigned) { rotate(t); });
+            see_keys_and_values(i, count);
+        }
+        ranges(count, [&](std::size_t begin, std::size_t end, unsigned) {
+            for (std::size_t t = begin; t < end && observer == nullptr; ++t)
+                rotate(t);
+            remember(i, begin, end);
         });
+        lap(Phase::qkv);
+        attention(i, count);
+        lap(Phase::attention);
+        if (layer.output.type != WeightType::f32 && !heads_fill_groups()) {
+            each_token(count, [&](std::size_t t, unsigned) {
+                quantize(mixed.row(t), mixed, t * mixed.cols, mixed.cols);
+            });
+        }
         see(Observer::Place::output_input, i, mixed.x.data(), count, mixed.cols);
         project(layer.output, mixed, count, residual.data(), true);
-        each_token(count, [&](std::size_t t) {
-            normalise(residual.data(), layer.ffn_norm, hidden, t, t,
-                      layer.gate_up.type != WeightType::f32);
+        lap(Phase::output);
+        each_token(count, [&](std::size_t t, unsigned worker) {
+            normalise(residual.data() + t * config.width, layer.ffn_norm, layer.gate_up.type,
+                      hidden, t, worker);
         });
         see(Observer::Place::ffn_input, i, hidden.x.data(), count, config.width);
         feed_forward(i, count);
@@ -122,12 +147,14 @@ void Session::State::run_layers(std::span<const TokenId> tokens) {
 
 /// Logits of tokens [first, first + count) of the batch, count <= logits_batch.
 void Session::State::head(std::size_t first, std::size_t count) {
+    if (profile != nullptr) profile->start();
     for (std::size_t t = 0; t < count; ++t) {
-        normalise(residual.data(), model.final_norm(), last, first + t, t,
-                  model.head().type != WeightType::f32);
+        normalise(residual.data() + (first + t) * config.width, model.final_norm(),
+                  model.head().type, last, t, 0);
     }
     see(Observer::Place::head_input, config.layers, last.x.data(), count, config.width);
     project(model.head(), last, count, logits.data(), false);
+    lap(Phase::head);
     see(Observer::Place::logits, config.layers, logits.data(), count, config.vocab);
 }
 
@@ -160,9 +187,9 @@ Session::~Session() = default;
 Session::Session(Session&&) noexcept = default;
 
 Result<Session> Session::create(const Model& model, const kernels::Kernels& kernels,
-                                Parallel& parallel) {
+                                Parallel& parallel, CacheType cache) {
     try {
-        return Session(std::make_unique<State>(model, kernels, parallel));
+        return Session(std::make_unique<State>(model, kernels, parallel, cache));
     } catch (const std::bad_alloc&) {
         const ModelConfig& c = model.config();
         return Error{
@@ -222,9 +249,12 @@ void Session::observe(Observer* observer) {
     state_->observer = observer;
 }
 
+void Session::measure(Profile* profile) {
+    state_->profile = profile;
+}
+
 std::size_t Session::cache_bytes() const {
-    const ModelConfig& c = state_->config;
-    return 2 * c.layers * c.kv_heads * c.context * state_->head_stride * sizeof(float);
+    return state_->cache.bytes();
 }
 
 } // namespace mnm

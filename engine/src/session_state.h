@@ -3,8 +3,10 @@
 #pragma once
 
 #include "engine/observer.h"
+#include "engine/profile.h"
 #include "engine/session.h"
 #include "engine/src/activations.h"
+#include "engine/src/key_value_cache.h"
 #include "engine/src/rope_table.h"
 
 #include <algorithm>
@@ -22,17 +24,18 @@ inline constexpr std::size_t logits_batch = 16;
 inline constexpr std::size_t shared_work = std::size_t{512} << 10;
 
 struct Session::State {
-    State(const Model& m, const kernels::Kernels& k, Parallel& p)
+    State(const Model& m, const kernels::Kernels& k, Parallel& p, CacheType type)
         : model(m), config(m.config()), kernel(k), parallel(p), rope(m.config()),
-          head_stride((config.head_dim + kernels::lanes - 1) / kernels::lanes * kernels::lanes),
-          batch(std::min<std::size_t>(batch_limit, config.context)),
-          keys(config.layers * config.kv_heads * config.context * head_stride),
-          values(config.layers * config.kv_heads * config.context * head_stride),
+          cache(m.config(), type), batch(std::min<std::size_t>(batch_limit, config.context)),
           residual(batch * config.width), qkv(batch * config.qkv_rows()),
-          queries(batch * config.heads * head_stride), attended(batch * config.heads * head_stride),
-          state(2 * batch * config.heads), hidden(batch, config.width),
-          mixed(batch, config.q_rows()), inner(batch, config.ffn), gate_up(batch * 2 * config.ffn),
-          last(logits_batch, config.width), logits(logits_batch * config.vocab) {
+          states(batch * config.kv_heads + p.threads(), config.heads / config.kv_heads,
+                 config.head_dim),
+          parts(cache.blocks() * config.kv_heads, config.heads / config.kv_heads, config.head_dim),
+          normed(p.threads() * config.width), hidden(batch, config.width),
+          mixed(batch, config.q_rows()), inner(batch, config.ffn),
+          gate_up_floats(2 * std::max<std::size_t>(batch * kernels::group, config.ffn)),
+          gate_up(gate_up_floats * p.threads()), last(logits_batch, config.width),
+          logits(logits_batch * config.vocab) {
         std::size_t widest = std::max({config.width, config.q_rows(), config.ffn});
         const std::size_t bytes = (kernels::matmul_scratch(widest) + 63) / 64 * 64;
         scratch_floats = bytes / sizeof(float);
@@ -44,51 +47,61 @@ struct Session::State {
     const kernels::Kernels& kernel;
     Parallel& parallel;
     Observer* observer = nullptr;
+    Profile* profile = nullptr;
     RopeTable rope;
-    std::size_t head_stride; ///< head_dim, padded to lanes
+    KeyValueCache cache;
     std::size_t batch;
     std::size_t position = 0;
-    Floats keys;        ///< [layer][kv head][T][head_stride]
-    Floats values;      ///< [layer][kv head][T][head_stride]
-    Floats residual;    ///< [batch][D]
-    Floats qkv;         ///< [batch][QKV]
-    Floats queries;     ///< [batch][H][head_stride], zero-padded
-    Floats attended;    ///< [batch][H][head_stride]
-    Floats state;       ///< [batch][H] maxima, then [batch][H] sums
-    Activations hidden; ///< [batch][D]
-    Activations mixed;  ///< [batch][QD]
-    Activations inner;  ///< [batch][F]
-    Floats gate_up;     ///< [batch][2 F]
-    Activations last;   ///< [logits_batch][D], after the final norm
-    Floats logits;      ///< [logits_batch][V]
+    Floats residual;        ///< [batch][D]
+    Floats qkv;             ///< [batch][QKV]
+    AttentionStates states; ///< [batch][kv heads], then one for each thread
+    AttentionStates parts;  ///< [blocks][kv heads]: one token's
+    Floats normed;          ///< [threads][D]: a token after the norm, if nobody else wants it
+    Activations hidden;     ///< [batch][D]
+    Activations mixed;      ///< [batch][QD]
+    Activations inner;      ///< [batch][F]
+    std::size_t gate_up_floats;
+    Floats gate_up;   ///< [threads][2][batch][group], or [threads][2][F] for one token
+    Activations last; ///< [logits_batch][D], after the final norm
+    Floats logits;    ///< [logits_batch][V]
     std::size_t scratch_floats = 0;
     std::unique_ptr<Floats> scratch; ///< [threads]
 
-    float* cache(const Floats& side, std::size_t layer, std::size_t kv_head) const {
-        return side.data() + (layer * config.kv_heads + kv_head) * config.context * head_stride;
+    void lap(Phase phase) const {
+        if (profile != nullptr) profile->lap(phase);
     }
-
     /// Shows `count` rows of `width` to the observer, if there is one.
     void see(Observer::Place place, std::size_t layer, float* data, std::size_t count,
              std::size_t width) const {
         if (observer != nullptr) observer->see(place, layer, {data, count, width, width});
     }
-    /// The same for the keys and values of the batch's tokens.
-    void see_cache(std::size_t layer, std::size_t count) const;
+    void see_keys_and_values(std::size_t layer, std::size_t count) const;
 
     void embed(std::span<const TokenId> tokens);
-    void quantize(Activations& a, std::size_t offset, std::size_t n) const;
-    void normalise(const float* source, const float* weight, Activations& target,
-                   std::size_t source_token, std::size_t token, bool quantise);
+    void quantize(const float* x, Activations& a, std::size_t offset, std::size_t n) const;
+    void normalise(const float* source, const float* weight, WeightType next, Activations& target,
+                   std::size_t token, unsigned worker);
     void multiply(const Matrix& w, const Activations& a, std::size_t count, std::size_t begin,
                   std::size_t end, const kernels::Target& target, unsigned worker);
     void project(const Matrix& w, const Activations& a, std::size_t count, float* y, bool add);
-    void place_heads(std::size_t layer, std::size_t token);
+    void rotate(std::size_t token);
+    void remember(std::size_t layer, std::size_t begin, std::size_t end);
+    void attend_block(std::size_t layer, std::size_t kv_head, std::size_t token, std::size_t b,
+                      const kernels::AttentionState& state) const;
+    void attend_tile(std::size_t layer, std::size_t kv_head, std::size_t begin, std::size_t end,
+                     unsigned worker);
+    void attend_split(std::size_t layer);
+    void finish_heads(std::size_t layer, std::size_t kv_head, std::size_t token,
+                      const kernels::AttentionState& state);
+    bool heads_fill_groups() const;
     void attention(std::size_t layer, std::size_t count);
-    void attend_tile(std::size_t layer, std::size_t kv_head, std::size_t begin, std::size_t end);
+    void gate_and_up(const Layer& layer, std::size_t count, std::size_t begin, std::size_t end,
+                     unsigned worker);
     void feed_forward(std::size_t layer, std::size_t count);
     void run_layers(std::span<const TokenId> tokens);
     void head(std::size_t first, std::size_t count);
+    template <class Body>
+    void ranges(std::size_t count, Body&& body);
     template <class Body>
     void each_token(std::size_t count, Body&& body);
     template <class Body>
@@ -100,16 +113,21 @@ struct Session::State {
     Result<void> check_logits(std::size_t place, const float* row) const;
 };
 
-/// One token is done at once by the caller: waking a thread would cost more.
+/// Ranges of tokens. One token is done at once by the caller: waking a thread would cost more.
+template <class Body>
+void Session::State::ranges(std::size_t count, Body&& body) {
+    if (count == 1) {
+        body(std::size_t{0}, count, 0U);
+    } else {
+        parallel.for_ranges(count, 1, body);
+    }
+}
+
 template <class Body>
 void Session::State::each_token(std::size_t count, Body&& body) {
-    if (count == 1) {
-        body(std::size_t{0});
-        return;
-    }
-    parallel.for_ranges(count, 1, [&](std::size_t begin, std::size_t end, unsigned) {
+    ranges(count, [&](std::size_t begin, std::size_t end, unsigned worker) {
         for (std::size_t t = begin; t < end; ++t)
-            body(t);
+            body(t, worker);
     });
 }
 

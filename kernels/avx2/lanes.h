@@ -18,10 +18,19 @@ struct Lanes {
     __m256 low, high;
 };
 
-constexpr size_t f32_rows = 4, f32_tokens = 1, value_lanes = 2;
+constexpr size_t f32_rows = 4, f32_tokens = 1, score_vectors = 2, value_vectors = 2;
 
 Lanes load(const float* p) noexcept {
     return {_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)};
+}
+Lanes load_stored(const uint16_t* p) noexcept {
+    const auto* halves = reinterpret_cast<const __m128i*>(p);
+    return {_mm256_cvtph_ps(_mm_loadu_si128(halves)), _mm256_cvtph_ps(_mm_loadu_si128(halves + 1))};
+}
+Lanes load_stored(const int8_t* p) noexcept {
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes)),
+            _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(bytes, 8)))};
 }
 void store(float* p, Lanes a) noexcept {
     _mm256_storeu_ps(p, a.low);
@@ -63,6 +72,19 @@ Lanes two_to_the(Lanes shifted) noexcept {
     return {two_to_the_8(shifted.low), two_to_the_8(shifted.high)};
 }
 
+__m256 turned_8(__m256 x, __m256 cos_sin) noexcept {
+    const __m256 s = _mm256_mul_ps(_mm256_permute_ps(x, 0xB1), _mm256_movehdup_ps(cos_sin));
+    return _mm256_fmaddsub_ps(x, _mm256_moveldup_ps(cos_sin), s);
+}
+Lanes turned(Lanes x, Lanes cos_sin) noexcept {
+    return {turned_8(x.low, cos_sin.low), turned_8(x.high, cos_sin.high)};
+}
+
+/// Sixteen registers are too few to hold more.
+Lanes held(Lanes x) noexcept {
+    return x;
+}
+
 Lanes zero_below(Lanes x, float limit, Lanes y) noexcept {
     const __m256 bound = _mm256_set1_ps(limit);
     return {_mm256_and_ps(_mm256_cmp_ps(x.low, bound, _CMP_NLT_UQ), y.low),
@@ -87,14 +109,6 @@ float fold_add(Lanes a) noexcept {
     const __m128 four = fold_add_to_4(a);
     const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
     return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
-}
-
-void fold_add_4(Lanes a, Lanes b, Lanes c, Lanes d, float* out) noexcept {
-    const __m128 a4 = fold_add_to_4(a), b4 = fold_add_to_4(b);
-    const __m128 c4 = fold_add_to_4(c), d4 = fold_add_to_4(d);
-    const __m128 ab = _mm_add_ps(_mm_unpacklo_ps(a4, b4), _mm_unpackhi_ps(a4, b4));
-    const __m128 cd = _mm_add_ps(_mm_unpacklo_ps(c4, d4), _mm_unpackhi_ps(c4, d4));
-    _mm_storeu_ps(out, _mm_add_ps(_mm_movelh_ps(ab, cd), _mm_movehl_ps(cd, ab)));
 }
 
 float fold_max(Lanes a) noexcept {
@@ -136,6 +150,22 @@ void quantize(const float* x, size_t n, int8_t* q, float* scale, int32_t* sum) n
         const __m128i two = _mm_add_epi32(four, _mm_unpackhi_epi64(four, four));
         sum[g] = _mm_cvtsi128_si32(_mm_add_epi32(two, _mm_srli_epi64(two, 32)));
     }
+}
+
+uint64_t sum_words(const uint64_t* words, size_t n) noexcept {
+    __m256i sums[8];
+    for (__m256i& sum : sums)
+        sum = _mm256_setzero_si256();
+    for (size_t i = 0; i < n; i += 32) {
+        const auto* source = reinterpret_cast<const __m256i*>(words + i);
+        for (size_t j = 0; j < 8; ++j)
+            sums[j] = _mm256_add_epi64(sums[j], _mm256_loadu_si256(source + j));
+    }
+    for (size_t j = 1; j < 8; ++j)
+        sums[0] = _mm256_add_epi64(sums[0], sums[j]);
+    uint64_t four[4];
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(four), sums[0]);
+    return four[0] + four[1] + four[2] + four[3];
 }
 
 #include "kernels/src/float_kernels.h"

@@ -12,6 +12,8 @@ void install_avx512_vnni(Kernels& table) noexcept {
     install_float_kernels(table);
     table.matmul_q8 = matmul_q8;
     table.matmul_q4 = matmul_q4;
+    table.dot_loop = dot_loop;
+    table.sum_words = sum_words;
 }
 
 } // namespace mnm::kernels

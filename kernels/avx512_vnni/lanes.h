@@ -15,10 +15,17 @@ namespace {
 
 using Lanes = __m512;
 
-constexpr size_t f32_rows = 4, f32_tokens = 4, value_lanes = 4;
+constexpr size_t f32_rows = 4, f32_tokens = 4, score_vectors = 4, value_vectors = 4;
 
 Lanes load(const float* p) noexcept {
     return _mm512_loadu_ps(p);
+}
+Lanes load_stored(const uint16_t* p) noexcept {
+    return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+}
+Lanes load_stored(const int8_t* p) noexcept {
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes));
 }
 void store(float* p, Lanes a) noexcept {
     _mm512_storeu_ps(p, a);
@@ -56,6 +63,21 @@ Lanes two_to_the(Lanes shifted) noexcept {
     return _mm512_castsi512_ps(_mm512_add_epi32(n, _mm512_set1_epi32(0x3F800000)));
 }
 
+Lanes turned(Lanes x, Lanes cos_sin) noexcept {
+    const __m512 c = _mm512_moveldup_ps(cos_sin);
+    const __m512 s = _mm512_mul_ps(_mm512_permute_ps(x, 0xB1), _mm512_movehdup_ps(cos_sin));
+    return _mm512_fmaddsub_ps(x, c, s);
+}
+
+/// GCC turns a register that is used thrice into three loads, and loads are what attention waits
+/// for.
+Lanes held(Lanes x) noexcept {
+#ifdef __GNUC__
+    __asm__("" : "+v"(x));
+#endif
+    return x;
+}
+
 Lanes zero_below(Lanes x, float limit, Lanes y) noexcept {
     return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(x, splat(limit), _CMP_NLT_UQ), y);
 }
@@ -75,14 +97,6 @@ float fold_add(Lanes a) noexcept {
     const __m128 four = fold_add_to_4(a);
     const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
     return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
-}
-
-void fold_add_4(Lanes a, Lanes b, Lanes c, Lanes d, float* out) noexcept {
-    const __m128 a4 = fold_add_to_4(a), b4 = fold_add_to_4(b);
-    const __m128 c4 = fold_add_to_4(c), d4 = fold_add_to_4(d);
-    const __m128 ab = _mm_add_ps(_mm_unpacklo_ps(a4, b4), _mm_unpackhi_ps(a4, b4));
-    const __m128 cd = _mm_add_ps(_mm_unpacklo_ps(c4, d4), _mm_unpackhi_ps(c4, d4));
-    _mm_storeu_ps(out, _mm_add_ps(_mm_movelh_ps(ab, cd), _mm_movehl_ps(cd, ab)));
 }
 
 float fold_max(Lanes a) noexcept {
@@ -107,6 +121,20 @@ void quantize(const float* x, size_t n, int8_t* q, float* scale, int32_t* sum) n
             _mm256_dpbusd_epi32(_mm256_setzero_si256(), _mm256_set1_epi8(1), both);
         sum[g] = _mm512_reduce_add_epi32(_mm512_zextsi256_si512(eight));
     }
+}
+
+uint64_t sum_words(const uint64_t* words, size_t n) noexcept {
+    __m512i sums[8];
+    for (__m512i& sum : sums)
+        sum = _mm512_setzero_si512();
+    for (size_t i = 0; i < n; i += 64) {
+        _mm_prefetch(reinterpret_cast<const char*>(words + i + 1024), _MM_HINT_T0);
+        for (size_t j = 0; j < 8; ++j)
+            sums[j] = _mm512_add_epi64(sums[j], _mm512_loadu_si512(words + i + 8 * j));
+    }
+    for (size_t j = 1; j < 8; ++j)
+        sums[0] = _mm512_add_epi64(sums[0], sums[j]);
+    return static_cast<uint64_t>(_mm512_reduce_add_epi64(sums[0]));
 }
 
 #include "kernels/src/float_kernels.h"

@@ -233,5 +233,24 @@ void matmul_q4(const uint8_t* w, const float* scale, size_t begin, size_t end,
     });
 }
 
+uint64_t dot_loop(uint64_t count) noexcept {
+    constexpr size_t chains = 16;
+    volatile char seed = 3; // not known to the compiler
+    const __m512i w = _mm512_set1_epi8(seed);
+    __m512i sums[chains];
+    for (__m512i& sum : sums)
+        sum = _mm512_setzero_si512();
+    uint64_t done = 0;
+    for (; done < count; done += chains * 64) {
+        for (__m512i& sum : sums)
+            sum = _mm512_dpbusd_epi32(sum, w, w);
+    }
+    for (size_t i = 1; i < chains; ++i)
+        sums[0] = _mm512_add_epi32(sums[0], sums[i]);
+    volatile int kept = _mm512_reduce_add_epi32(sums[0]);
+    static_cast<void>(kept);
+    return done;
+}
+
 } // namespace
 } // namespace mnm::kernels

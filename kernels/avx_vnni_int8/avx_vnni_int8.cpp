@@ -44,6 +44,7 @@ void install_avx_vnni_int8(Kernels& table) noexcept;
 void install_avx_vnni_int8(Kernels& table) noexcept {
     table.matmul_q8 = matmul_q8;
     table.matmul_q4 = matmul_q4;
+    table.dot_loop = dot_loop;
 }
 
 } // namespace mnm::kernels

@@ -20,7 +20,7 @@ struct Lanes {
     Vector v[4];
 };
 
-constexpr size_t f32_rows = 2, f32_tokens = 1, value_lanes = 1;
+constexpr size_t f32_rows = 2, f32_tokens = 1, score_vectors = 1, value_vectors = 1;
 
 #if defined(SIMDE_X86_FMA_NATIVE) || defined(SIMDE_ARM_NEON_A64V8_NATIVE)
 Vector fused_4(Vector a, Vector b, Vector c) noexcept {
@@ -70,6 +70,29 @@ float fused_1(float a, float b, float c) noexcept {
 Lanes load(const float* p) noexcept {
     return {{simde_mm_loadu_ps(p), simde_mm_loadu_ps(p + 4), simde_mm_loadu_ps(p + 8),
              simde_mm_loadu_ps(p + 12)}};
+}
+/// Exact: a half float's bits, moved, are the number times 2^-112, and no half here is infinite.
+Lanes load_stored(const uint16_t* p) noexcept {
+    Lanes a;
+    for (size_t i = 0; i < 4; ++i) {
+        const simde__m128i half = simde_mm_cvtepu16_epi32(
+            simde_mm_loadl_epi64(reinterpret_cast<const simde__m128i*>(p + 4 * i)));
+        const simde__m128i sign =
+            simde_mm_slli_epi32(simde_mm_and_si128(half, simde_mm_set1_epi32(0x8000)), 16);
+        const simde__m128i rest =
+            simde_mm_slli_epi32(simde_mm_and_si128(half, simde_mm_set1_epi32(0x7FFF)), 13);
+        a.v[i] =
+            simde_mm_or_ps(simde_mm_mul_ps(simde_mm_castsi128_ps(rest), simde_mm_set1_ps(0x1p112f)),
+                           simde_mm_castsi128_ps(sign));
+    }
+    return a;
+}
+Lanes load_stored(const int8_t* p) noexcept {
+    Lanes a;
+    simde__m128i bytes = simde_mm_loadu_si128(p);
+    for (size_t i = 0; i < 4; ++i, bytes = simde_mm_srli_si128(bytes, 4))
+        a.v[i] = simde_mm_cvtepi32_ps(simde_mm_cvtepi8_epi32(bytes));
+    return a;
 }
 void store(float* p, Lanes a) noexcept {
     for (size_t i = 0; i < 4; ++i)
@@ -127,6 +150,20 @@ Lanes two_to_the(Lanes shifted) noexcept {
     return shifted;
 }
 
+Lanes turned(Lanes x, Lanes cos_sin) noexcept {
+    const Vector minus = simde_mm_castsi128_ps(simde_mm_set_epi32(0, INT32_MIN, 0, INT32_MIN));
+    return each(x, cos_sin, [minus](Vector v, Vector cs) {
+        const Vector c = simde_mm_shuffle_ps(cs, cs, SIMDE_MM_SHUFFLE(2, 2, 0, 0));
+        const Vector s = simde_mm_shuffle_ps(cs, cs, SIMDE_MM_SHUFFLE(3, 3, 1, 1));
+        const Vector other = simde_mm_shuffle_ps(v, v, SIMDE_MM_SHUFFLE(2, 3, 0, 1));
+        return fused_4(v, c, simde_mm_xor_ps(simde_mm_mul_ps(other, s), minus));
+    });
+}
+
+Lanes held(Lanes x) noexcept {
+    return x;
+}
+
 Lanes zero_below(Lanes x, float limit, Lanes y) noexcept {
     const Vector bound = simde_mm_set1_ps(limit);
     return each(x, y, [bound](Vector a, Vector b) {
@@ -145,15 +182,6 @@ Lanes load_some(const float* p, size_t n, float fill) noexcept {
 /// Lanes 0..3 after the first two steps of the fold.
 Vector fold_add_to_4(Lanes a) noexcept {
     return simde_mm_add_ps(simde_mm_add_ps(a.v[0], a.v[2]), simde_mm_add_ps(a.v[1], a.v[3]));
-}
-
-void fold_add_4(Lanes a, Lanes b, Lanes c, Lanes d, float* out) noexcept {
-    const Vector a4 = fold_add_to_4(a), b4 = fold_add_to_4(b);
-    const Vector c4 = fold_add_to_4(c), d4 = fold_add_to_4(d);
-    const Vector ab = simde_mm_add_ps(simde_mm_unpacklo_ps(a4, b4), simde_mm_unpackhi_ps(a4, b4));
-    const Vector cd = simde_mm_add_ps(simde_mm_unpacklo_ps(c4, d4), simde_mm_unpackhi_ps(c4, d4));
-    simde_mm_storeu_ps(out,
-                       simde_mm_add_ps(simde_mm_movelh_ps(ab, cd), simde_mm_movehl_ps(cd, ab)));
 }
 
 float fold_add(Lanes a) noexcept {

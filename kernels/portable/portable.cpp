@@ -12,6 +12,7 @@ void install_portable(Kernels& table) noexcept {
     install_float_kernels(table);
     table.matmul_q8 = matmul_q8;
     table.matmul_q4 = matmul_q4;
+    table.dot_loop = dot_loop;
 }
 
 } // namespace mnm::kernels

@@ -109,5 +109,24 @@ void matmul_q4(const uint8_t* w, const float* scale, size_t begin, size_t end,
     }
 }
 
+uint64_t dot_loop(uint64_t count) noexcept {
+    constexpr size_t chains = 8;
+    volatile int8_t seed = 3; // not known to the compiler
+    simde__m128i sums[chains], w = simde_mm_set1_epi8(seed);
+    for (simde__m128i& sum : sums)
+        sum = simde_mm_setzero_si128();
+    uint64_t done = 0;
+    for (; done < count; done += chains * 16) {
+        w = simde_mm_xor_si128(w, simde_mm_set1_epi8(1)); // or all but the sum would be done once
+        for (simde__m128i& sum : sums)
+            sum = dot_16(sum, w, w);
+    }
+    for (size_t i = 1; i < chains; ++i)
+        sums[0] = simde_mm_add_epi32(sums[0], sums[i]);
+    volatile int kept = simde_mm_cvtsi128_si32(sums[0]);
+    static_cast<void>(kept);
+    return done;
+}
+
 } // namespace
 } // namespace mnm::kernels

@@ -189,43 +189,112 @@ void swiglu(const float* gate, const float* up, size_t n, float* y) noexcept {
         y[i] = gate[i] / (1.0f + exp_one(-gate[i])) * up[i];
 }
 
-void attend(const AttentionBlock& block, const AttentionState& state, bool first) noexcept {
-    const size_t stride = block.head_stride;
+/// Rounds to the nearest half float, ties to even; what is larger than the largest becomes it.
+uint16_t to_half(float x) noexcept {
+    const uint32_t bits = float_to_bits(x), sign = bits >> 16 & 0x8000;
+    const float magnitude = fabsf(x);
+    if (magnitude >= 65504.0f) return static_cast<uint16_t>(sign | 0x7BFF);
+    if (magnitude < 0x1p-14f) { // a multiple of 2^-24, the unit in the last place of 0.5
+        return static_cast<uint16_t>(sign + float_to_bits(magnitude + 0.5f) - 0x3F000000U);
+    }
+    const uint32_t even = (bits >> 13 & 1) + 0xFFF;
+    return static_cast<uint16_t>(sign | (((bits & 0x7FFFFFFF) + even - 0x38000000U) >> 13));
+}
+
+float from_half(uint16_t half) noexcept {
+    const float magnitude = bits_to_float(static_cast<uint32_t>(half & 0x7FFF) << 13) * 0x1p112f;
+    return (half & 0x8000) != 0 ? -magnitude : magnitude;
+}
+
+float cache_put(const float* x, size_t n, CacheType type, void* y, size_t stride) noexcept {
+    if (type == CacheType::f32) {
+        for (size_t i = 0; i < n; ++i)
+            static_cast<float*>(y)[i * stride] = x[i];
+        return 1;
+    }
+    if (type == CacheType::f16) {
+        for (size_t i = 0; i < n; ++i)
+            static_cast<uint16_t*>(y)[i * stride] = to_half(x[i]);
+        return 1;
+    }
+    float largest = 0;
+    for (size_t i = 0; i < n; ++i) {
+        const float magnitude = fabsf(x[i]);
+        largest = largest < magnitude ? magnitude : largest;
+    }
+    const float inverse = 127.0f / largest;
+    const bool vanishes = !(inverse <= FLT_MAX);
+    for (size_t i = 0; i < n; ++i) {
+        const float turned = x[i] * (vanishes ? 0.0f : inverse) + round_magic;
+        static_cast<int8_t*>(y)[i * stride] =
+            static_cast<int8_t>(float_to_bits(turned) - round_magic_bits);
+    }
+    return vanishes ? 0.0f : largest / 127.0f;
+}
+
+float stored(const void* numbers, CacheType type, size_t i) noexcept {
+    switch (type) {
+    case CacheType::f32:
+        return static_cast<const float*>(numbers)[i];
+    case CacheType::f16:
+        return from_half(static_cast<const uint16_t*>(numbers)[i]);
+    default:
+        return static_cast<const int8_t*>(numbers)[i];
+    }
+}
+
+void attend(const AttentionBlock& block, const AttentionState& state) noexcept {
+    const size_t dim = block.head_dim, stride = padded(dim);
+    const bool scaled = block.type == CacheType::q8;
     for (size_t h = 0; h < block.heads; ++h) {
         float p[key_block];
         float largest = -INFINITY;
         for (size_t j = 0; j < block.keys; ++j) {
-            p[j] = dot(block.q + h * stride, block.k + j * stride, stride) * block.scale;
+            p[j] = 0;
+            for (size_t d = 0; d < dim; ++d) {
+                const float key = stored(block.k, block.type, d * key_block + j);
+                p[j] = fused(block.q[h * dim + d], key, p[j]);
+            }
+            if (scaled) p[j] *= block.k_scale[j];
+            p[j] *= block.scale;
             if (p[j] > largest) largest = p[j];
         }
         float lane[lanes] = {};
         for (size_t j = 0; j < block.keys; ++j) {
             p[j] = exp_one(p[j] - largest);
             lane[j % lanes] += p[j];
+            if (scaled) p[j] *= block.v_scale[j];
         }
-        const float sum = fold(lane);
-
-        float* out = state.out + h * stride;
-        const float before = first ? largest : state.max[h];
-        const float top = before > largest ? before : largest;
-        const float keep = first ? 0.0f : exp_one(before - top);
-        const float take = exp_one(largest - top);
+        state.max[h] = largest;
+        state.sum[h] = fold(lane);
         for (size_t d = 0; d < stride; ++d) {
             float acc = 0;
             for (size_t j = 0; j < block.keys; ++j)
-                acc = fused(p[j], block.v[j * stride + d], acc);
-            out[d] = first ? acc : fused(out[d], keep, acc * take);
+                acc = fused(p[j], stored(block.v, block.type, j * stride + d), acc);
+            state.out[h * stride + d] = acc;
         }
-        state.sum[h] = first ? sum : fused(state.sum[h], keep, sum * take);
+    }
+}
+
+void attend_merge(const AttentionState& state, const AttentionState& next, size_t heads,
+                  size_t head_dim) noexcept {
+    const size_t stride = padded(head_dim);
+    for (size_t h = 0; h < heads; ++h) {
+        const float top = state.max[h] > next.max[h] ? state.max[h] : next.max[h];
+        const float keep = exp_one(state.max[h] - top);
+        const float take = exp_one(next.max[h] - top);
+        for (size_t d = h * stride; d < (h + 1) * stride; ++d)
+            state.out[d] = fused(state.out[d], keep, next.out[d] * take);
+        state.sum[h] = fused(state.sum[h], keep, next.sum[h] * take);
         state.max[h] = top;
     }
 }
 
-void attend_finish(const AttentionState& state, size_t heads, size_t head_stride) noexcept {
+void attend_finish(const AttentionState& state, size_t heads, size_t head_dim, float* y) noexcept {
     for (size_t h = 0; h < heads; ++h) {
         const float inverse = 1.0f / state.sum[h];
-        for (size_t d = 0; d < head_stride; ++d)
-            state.out[h * head_stride + d] *= inverse;
+        for (size_t d = 0; d < head_dim; ++d)
+            y[h * head_dim + d] = state.out[h * padded(head_dim) + d] * inverse;
     }
 }
 
@@ -254,6 +323,28 @@ size_t argmax(const float* x, size_t n) noexcept {
     return best;
 }
 
+uint64_t sum_words(const uint64_t* words, size_t n) noexcept {
+    uint64_t sums[8] = {};
+    for (size_t i = 0; i < n; i += 8) {
+        for (size_t k = 0; k < 8; ++k)
+            sums[k] += words[i + k];
+    }
+    for (size_t k = 1; k < 8; ++k)
+        sums[0] += sums[k];
+    return sums[0];
+}
+
+uint64_t dot_loop(uint64_t count) noexcept {
+    // Volatile, for the compiler would know the result.
+    volatile int8_t source = 3;
+    int32_t sum = 0;
+    for (uint64_t i = 0; i < count; ++i)
+        sum += source * source;
+    volatile int32_t kept = sum;
+    static_cast<void>(kept);
+    return count;
+}
+
 } // namespace
 
 void install_ref(Kernels& table) noexcept;
@@ -265,11 +356,15 @@ void install_ref(Kernels& table) noexcept {
     table.rmsnorm = rmsnorm;
     table.rope = rope;
     table.swiglu = swiglu;
+    table.cache_put = cache_put;
     table.attend = attend;
+    table.attend_merge = attend_merge;
     table.attend_finish = attend_finish;
     table.softmax = softmax;
     table.exp = exp_all;
     table.argmax = argmax;
+    table.sum_words = sum_words;
+    table.dot_loop = dot_loop;
 }
 
 } // namespace mnm::kernels

@@ -70,7 +70,8 @@ Cpu detect_cpu() noexcept {
     const bool zmm = (state & 0xE6) == 0xE6;
     const Registers seven = cpuid(7, 0);
     const Registers seven_one = seven.a >= 1 ? cpuid(7, 1) : Registers{};
-    cpu.avx2 = ymm && bit(one.c, 28) && bit(one.c, 12) && bit(seven.b, 5);
+    // AVX, FMA, F16C and AVX2: no processor has the last without the others, but a virtual one may.
+    cpu.avx2 = ymm && bit(one.c, 28) && bit(one.c, 12) && bit(one.c, 29) && bit(seven.b, 5);
     cpu.avx_vnni = cpu.avx2 && bit(seven_one.a, 4);
     cpu.avx_vnni_int8 = cpu.avx2 && bit(seven_one.d, 4);
     cpu.avx512_vnni = zmm && cpu.avx2 && bit(seven.b, 16) && bit(seven.b, 17) && bit(seven.b, 30) &&

@@ -9,10 +9,13 @@
 //   zero_below(x, limit, y)  x < limit ? 0 : y
 //   load_some(p, n, fill)    the first n lanes from p, the others fill
 //   fold_add, fold_max       all lanes to one, in the order of kernels/table.h
-//   fold_add_4(a, b, c, d, out)  four folds at once
 //   fused_1(a, b, c)         one fused multiply-add
 //   quantize                 as in kernels/table.h (integer instructions differ too much)
-//   f32_rows, f32_tokens     tile of matmul_f32; value_lanes: vectors of a head summed at once
+//   turned(x, cos_sin)       pairs (a, b) by pairs (c, s): fused(a, c, -(b*s)), fused(b, c, a*s)
+//   held(x)                  x, kept in a register where its load would be repeated
+//   load_stored(p)           sixteen half floats (uint16_t) or int8 as floats
+//   f32_rows, f32_tokens     tile of matmul_f32
+//   score_vectors, value_vectors  vectors of keys scored, and of a head's values summed, at once
 // Everything stays in the anonymous namespace: see docs/adding-a-kernel-level.md.
 #pragma once
 
@@ -101,7 +104,10 @@ void rmsnorm(const float* x, const float* w, size_t n, float eps, float* y) noex
 }
 
 void rope(float* head, size_t head_dim, const float* cos_sin) noexcept {
-    for (size_t i = 0; i < head_dim; i += 2) {
+    size_t i = 0;
+    for (; i + lanes <= head_dim; i += lanes)
+        store(head + i, turned(load(head + i), load(cos_sin + i)));
+    for (; i < head_dim; i += 2) {
         const float c = cos_sin[i], s = cos_sin[i + 1];
         const float a = head[i], b = head[i + 1];
         head[i] = fused_1(a, c, -(b * s));
@@ -118,126 +124,7 @@ void swiglu(const float* gate, const float* up, size_t n, float* y) noexcept {
     }
 }
 
-/// Scores of up to four keys for one head.
-void score_4(const float* q, const float* k, size_t keys, size_t stride, float* out) noexcept {
-    const float* key[4];
-    for (size_t j = 0; j < 4; ++j)
-        key[j] = k + (j < keys ? j : keys - 1) * stride;
-    Lanes acc[4] = {splat(0.0f), splat(0.0f), splat(0.0f), splat(0.0f)};
-    for (size_t d = 0; d < stride; d += lanes) {
-        const Lanes v = load(q + d);
-        for (size_t j = 0; j < 4; ++j)
-            acc[j] = fused(v, load(key[j] + d), acc[j]);
-    }
-    fold_add_4(acc[0], acc[1], acc[2], acc[3], out);
-}
-
-/// out = sum of p[j] * v[j] for Vectors vectors of Heads heads, keys in order, merged into `state`.
-template <size_t Heads, size_t Vectors>
-void weigh_values(const AttentionBlock& block, const float (*p)[key_block], const float* keep,
-                  const float* take, float* out, size_t d, bool first) noexcept {
-    Lanes acc[Heads][Vectors];
-    for (size_t h = 0; h < Heads; ++h) {
-        for (size_t i = 0; i < Vectors; ++i)
-            acc[h][i] = splat(0.0f);
-    }
-    for (size_t j = 0; j < block.keys; ++j) {
-        const float* v = block.v + j * block.head_stride + d;
-        for (size_t i = 0; i < Vectors; ++i) {
-            const Lanes value = load(v + i * lanes);
-            for (size_t h = 0; h < Heads; ++h)
-                acc[h][i] = fused(splat(p[h][j]), value, acc[h][i]);
-        }
-    }
-    for (size_t h = 0; h < Heads; ++h) {
-        for (size_t i = 0; i < Vectors; ++i) {
-            float* target = out + h * block.head_stride + d + i * lanes;
-            const Lanes old = load(target);
-            store(target,
-                  first ? acc[h][i] : fused(old, splat(keep[h]), mul(acc[h][i], splat(take[h]))));
-        }
-    }
-}
-
-/// Two numbers through exp_lanes.
-void exp_2(float a, float b, float* out) noexcept {
-    float padded[lanes] = {a, b};
-    store(padded, exp_lanes(load(padded)));
-    out[0] = padded[0];
-    out[1] = padded[1];
-}
-
-template <size_t Heads>
-void attend_heads(const AttentionBlock& block, const AttentionState& state, size_t h0,
-                  bool first) noexcept {
-    const size_t stride = block.head_stride;
-    alignas(64) float p[Heads][key_block];
-    float keep[Heads], take[Heads];
-    for (size_t h = 0; h < Heads; ++h) {
-        const float* q = block.q + (h0 + h) * stride;
-        for (size_t j = 0; j < block.keys; j += 4) {
-            score_4(q, block.k + j * stride, block.keys - j, stride, p[h] + j);
-        }
-        const float nothing = -INFINITY;
-        Lanes top = splat(nothing);
-        for (size_t j = 0; j < block.keys; j += lanes) {
-            const Lanes scores =
-                mul(load_some(p[h] + j, block.keys - j, nothing), splat(block.scale));
-            store(p[h] + j, scores);
-            top = larger(scores, top);
-        }
-        const float largest = fold_max(top);
-        Lanes sums = splat(0.0f);
-        for (size_t j = 0; j < block.keys; j += lanes) {
-            const Lanes e = exp_lanes(sub(load(p[h] + j), splat(largest)));
-            store(p[h] + j, e);
-            sums = add(sums, e);
-        }
-        const float sum = fold_add(sums);
-
-        float& state_max = state.max[h0 + h];
-        float& state_sum = state.sum[h0 + h];
-        if (first) {
-            state_max = largest;
-            state_sum = sum;
-            keep[h] = take[h] = 0;
-            continue;
-        }
-        const float joint = state_max > largest ? state_max : largest;
-        float factors[2];
-        exp_2(state_max - joint, largest - joint, factors);
-        keep[h] = factors[0];
-        take[h] = factors[1];
-        state_sum = fused_1(state_sum, keep[h], sum * take[h]);
-        state_max = joint;
-    }
-    size_t d = 0;
-    float* out = state.out + h0 * stride;
-    for (; d + value_lanes * lanes <= stride; d += value_lanes * lanes) {
-        weigh_values<Heads, value_lanes>(block, p, keep, take, out, d, first);
-    }
-    for (; d < stride; d += lanes)
-        weigh_values<Heads, 1>(block, p, keep, take, out, d, first);
-}
-
-void attend(const AttentionBlock& block, const AttentionState& state, bool first) noexcept {
-    size_t h = 0;
-    for (; h + 3 <= block.heads; h += 3)
-        attend_heads<3>(block, state, h, first);
-    for (; h + 2 <= block.heads; h += 2)
-        attend_heads<2>(block, state, h, first);
-    for (; h < block.heads; ++h)
-        attend_heads<1>(block, state, h, first);
-}
-
-void attend_finish(const AttentionState& state, size_t heads, size_t head_stride) noexcept {
-    for (size_t h = 0; h < heads; ++h) {
-        const Lanes inverse = splat(1.0f / state.sum[h]);
-        float* out = state.out + h * head_stride;
-        for (size_t d = 0; d < head_stride; d += lanes)
-            store(out + d, mul(load(out + d), inverse));
-    }
-}
+#include "kernels/src/attention_kernels.h"
 
 float softmax(const float* x, size_t n, float scale, float* y) noexcept {
     Lanes top = splat(x[0]);
@@ -273,6 +160,7 @@ void install_float_kernels(Kernels& table) noexcept {
     table.rope = rope;
     table.swiglu = swiglu;
     table.attend = attend;
+    table.attend_merge = attend_merge;
     table.attend_finish = attend_finish;
     table.softmax = softmax;
     table.exp = exp_all;

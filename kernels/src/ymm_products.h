@@ -326,3 +326,22 @@ void matmul_q4(const uint8_t* w, const float* scale, size_t begin, size_t end,
             pack_q4(w, scale, row, rows, x.cols, panels.bytes[block], panels.scales[block]);
         });
 }
+
+uint64_t dot_loop(uint64_t count) noexcept {
+    constexpr size_t chains = 10;
+    volatile char seed = 3; // not known to the compiler
+    __m256i sums[chains], w = _mm256_set1_epi8(seed);
+    for (__m256i& sum : sums)
+        sum = _mm256_setzero_si256();
+    uint64_t done = 0;
+    for (; done < count; done += chains * 32) {
+        w = _mm256_xor_si256(w, _mm256_set1_epi8(1)); // or all but the sum would be done once
+        for (__m256i& sum : sums)
+            sum = Ops::q8_step(sum, w, w);
+    }
+    for (size_t i = 1; i < chains; ++i)
+        sums[0] = _mm256_add_epi32(sums[0], sums[i]);
+    volatile int kept = _mm256_cvtsi256_si32(sums[0]);
+    static_cast<void>(kept);
+    return done;
+}

@@ -26,7 +26,7 @@ std::vector<std::int8_t> random_bytes(std::size_t n) {
 }
 
 void count(benchmark::State& state, double bytes, double products) {
-    state.counters["weights_B/s"] = benchmark::Counter(
+    state.counters["read_B/s"] = benchmark::Counter(
         bytes, benchmark::Counter::kIsIterationInvariantRate, benchmark::Counter::OneK::kIs1000);
     state.counters["MAC/s"] = benchmark::Counter(
         products, benchmark::Counter::kIsIterationInvariantRate, benchmark::Counter::OneK::kIs1000);
@@ -84,20 +84,38 @@ void f32(benchmark::State& state, const Kernels* k) {
     count(state, rows * cols * 4.0, static_cast<double>(rows * cols * tokens));
 }
 
-/// A group of three query heads of 64 over one full key block.
+/// A group of three query heads of 64 over one full key block; the argument is the cache's type.
 void attend(benchmark::State& state, const Kernels* k) {
-    const std::size_t heads = 3, stride = 64;
-    const auto q = floats(heads * stride, Fill::random, 4);
-    const auto key = floats(key_block * stride, Fill::random, 5);
-    const auto value = floats(key_block * stride, Fill::random, 6);
-    std::vector<float> top(heads), sum(heads), out(heads * stride);
-    const AttentionState running{top.data(), sum.data(), out.data()};
-    const AttentionBlock block{q.data(),  key.data(), value.data(), heads,
-                               key_block, stride,     0.125f};
-    k->attend(block, running, true);
+    const std::size_t heads = 3, dim = 64;
+    const auto type = static_cast<CacheType>(state.range(0));
+    const auto q = floats(heads * dim, Fill::random, 4);
+    const auto numbers = floats(2 * key_block * dim, Fill::random, 5);
+    const std::size_t width = type == CacheType::f32 ? 4 : type == CacheType::f16 ? 2 : 1;
+    const std::size_t bytes = numbers.size() * width;
+    Guarded<std::byte> cache(bytes);
+    std::vector<float> scales(2 * key_block), out(heads * (dim + 2));
+    for (std::size_t j = 0; j < 2 * key_block; ++j)
+        scales[j] = k->cache_put(&numbers[j * dim], dim, type, cache.data() + j * dim * width, 1);
+    const AttentionState part{&out[heads * dim], &out[heads * (dim + 1)], out.data()};
+    const AttentionBlock block{q.data(),     type,
+                               cache.data(), cache.data() + key_block * dim * width,
+                               &scales[0],   &scales[key_block],
+                               heads,        key_block,
+                               dim,          0.125f};
+    for (auto _ : state) {
+        k->attend(block, part);
+        benchmark::ClobberMemory();
+    }
+    count(state, static_cast<double>(bytes), 2.0 * heads * key_block * dim);
+}
+
+/// The peak that the products' rates are to be compared with.
+void dot_loop(benchmark::State& state, const Kernels* k) {
+    double products = 0;
     for (auto _ : state)
-        k->attend(block, running, false);
-    count(state, 2.0 * key_block * stride * sizeof(float), 2.0 * heads * key_block * stride);
+        products += static_cast<double>(k->dot_loop(1000000));
+    state.counters["MAC/s"] = benchmark::Counter(products, benchmark::Counter::kIsRate,
+                                                 benchmark::Counter::OneK::kIs1000);
 }
 
 void rowwise(benchmark::State& state, const Kernels* k) {
@@ -136,7 +154,9 @@ int main(int argc, char** argv) {
             auto* registered = add(name, function)->Arg(1)->Unit(benchmark::kMicrosecond);
             if (!slow) registered->Arg(7)->Arg(64)->Arg(256);
         }
-        add("attend_64_keys_3_heads", attend);
+        add("dot_loop", dot_loop);
+        for (const int type : {0, 1, 2})
+            add("attend_64_keys_3_heads", attend)->Arg(type);
         add("rmsnorm_768", rowwise)->Arg(0);
         add("swiglu_2048", rowwise)->Arg(1);
         add("quantize_2048", rowwise)->Arg(2);

@@ -20,8 +20,8 @@ BOOST_AUTO_TEST_CASE(every_entry_of_every_table_is_filled) {
     for (const std::string& level : mnm::kernels::usable_levels()) {
         const auto& t = *mnm::kernels::find(level);
         BOOST_TEST((t.quantize && t.matmul_f32 && t.matmul_q8 && t.matmul_q4 && t.rmsnorm &&
-                    t.rope && t.swiglu && t.attend && t.attend_finish && t.softmax && t.exp &&
-                    t.argmax),
+                    t.rope && t.swiglu && t.cache_put && t.attend && t.attend_merge &&
+                    t.attend_finish && t.softmax && t.exp && t.argmax && t.sum_words && t.dot_loop),
                    level);
     }
 }

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: MIT
+// Attention over a cache block, as a part of float_kernels.h: keys stand side by side, so a vector
+// holds the scores of sixteen keys and nothing has to be folded; every load serves all the heads.
+#pragma once
+
+Lanes load_stored(const float* p) noexcept {
+    return load(p);
+}
+
+/// p[h][j] = q[h] . k[j] for Vectors * 16 keys.
+template <size_t Heads, size_t Vectors, class Stored>
+void score_keys(const float* q, size_t head_dim, const Stored* k, float (*p)[key_block]) noexcept {
+    Lanes acc[Heads][Vectors];
+    for (size_t h = 0; h < Heads; ++h) {
+        for (size_t i = 0; i < Vectors; ++i)
+            acc[h][i] = splat(0.0f);
+    }
+    for (size_t d = 0; d < head_dim; ++d, k += key_block) {
+        Lanes keys[Vectors];
+        for (size_t i = 0; i < Vectors; ++i)
+            keys[i] = held(load_stored(k + i * lanes));
+        for (size_t h = 0; h < Heads; ++h) {
+            const Lanes number = splat(q[h * head_dim + d]);
+            for (size_t i = 0; i < Vectors; ++i)
+                acc[h][i] = fused(number, keys[i], acc[h][i]);
+        }
+    }
+    for (size_t h = 0; h < Heads; ++h) {
+        for (size_t i = 0; i < Vectors; ++i)
+            store(p[h] + i * lanes, acc[h][i]);
+    }
+}
+
+/// out = sum of p[j] * v[j] for Vectors vectors of Heads heads, keys in order.
+template <size_t Heads, size_t Vectors, class Stored>
+void weigh_values(const float (*p)[key_block], size_t keys, const Stored* v, size_t stride,
+                  float* out) noexcept {
+    Lanes acc[Heads][Vectors];
+    for (size_t h = 0; h < Heads; ++h) {
+        for (size_t i = 0; i < Vectors; ++i)
+            acc[h][i] = splat(0.0f);
+    }
+    for (size_t j = 0; j < keys; ++j, v += stride) {
+        Lanes weight[Heads];
+        for (size_t h = 0; h < Heads; ++h)
+            weight[h] = held(splat(p[h][j]));
+        for (size_t i = 0; i < Vectors; ++i) {
+            const Lanes value = held(load_stored(v + i * lanes));
+            for (size_t h = 0; h < Heads; ++h)
+                acc[h][i] = fused(weight[h], value, acc[h][i]);
+        }
+    }
+    for (size_t h = 0; h < Heads; ++h) {
+        for (size_t i = 0; i < Vectors; ++i)
+            store(out + h * stride + i * lanes, acc[h][i]);
+    }
+}
+
+/// x[j] *= y[j].
+void scale_keys(float* x, const float* y, size_t keys) noexcept {
+    for (size_t j = 0; j < keys; j += lanes)
+        store(x + j, mul(load(x + j), load(y + j)));
+}
+
+template <size_t Heads, class Stored>
+void attend_heads(const AttentionBlock& block, const AttentionState& state, size_t h0) noexcept {
+    const size_t keys = block.keys, dim = block.head_dim, stride = padded(dim);
+    const bool scaled = block.type == CacheType::q8;
+    const auto* k = static_cast<const Stored*>(block.k);
+    const auto* v = static_cast<const Stored*>(block.v);
+    alignas(64) float p[Heads][key_block];
+    if (keys <= lanes) {
+        score_keys<Heads, 1>(block.q + h0 * dim, dim, k, p);
+    } else {
+        for (size_t j = 0; j < keys; j += score_vectors * lanes) {
+            float(*part)[key_block] = reinterpret_cast<float(*)[key_block]>(&p[0][j]);
+            score_keys<Heads, score_vectors>(block.q + h0 * dim, dim, k + j, part);
+        }
+    }
+    for (size_t h = 0; h < Heads; ++h) {
+        if (scaled) scale_keys(p[h], block.k_scale, keys);
+        const float nothing = -INFINITY;
+        Lanes top = splat(nothing);
+        for (size_t j = 0; j < keys; j += lanes) {
+            const Lanes scores = mul(load_some(p[h] + j, keys - j, nothing), splat(block.scale));
+            store(p[h] + j, scores);
+            top = larger(scores, top);
+        }
+        const float largest = fold_max(top);
+        Lanes sums = splat(0.0f);
+        for (size_t j = 0; j < keys; j += lanes) {
+            const Lanes e = exp_lanes(sub(load(p[h] + j), splat(largest)));
+            store(p[h] + j, e);
+            sums = add(sums, e);
+        }
+        state.max[h0 + h] = largest;
+        state.sum[h0 + h] = fold_add(sums);
+        if (scaled) scale_keys(p[h], block.v_scale, keys);
+    }
+    size_t d = 0;
+    float* out = state.out + h0 * stride;
+    for (; d + value_vectors * lanes <= stride; d += value_vectors * lanes)
+        weigh_values<Heads, value_vectors>(p, keys, v + d, stride, out + d);
+    for (; d < stride; d += lanes)
+        weigh_values<Heads, 1>(p, keys, v + d, stride, out + d);
+}
+
+template <class Stored>
+void attend_stored(const AttentionBlock& block, const AttentionState& state) noexcept {
+    size_t h = 0;
+    for (; h + 3 <= block.heads; h += 3)
+        attend_heads<3, Stored>(block, state, h);
+    for (; h + 2 <= block.heads; h += 2)
+        attend_heads<2, Stored>(block, state, h);
+    for (; h < block.heads; ++h)
+        attend_heads<1, Stored>(block, state, h);
+}
+
+void attend(const AttentionBlock& block, const AttentionState& state) noexcept {
+    switch (block.type) {
+    case CacheType::f32:
+        attend_stored<float>(block, state);
+        break;
+    case CacheType::f16:
+        attend_stored<uint16_t>(block, state);
+        break;
+    case CacheType::q8:
+        attend_stored<int8_t>(block, state);
+    }
+}
+
+void attend_merge(const AttentionState& state, const AttentionState& next, size_t heads,
+                  size_t head_dim) noexcept {
+    const size_t stride = padded(head_dim);
+    for (size_t h = 0; h < heads; ++h) {
+        const float before = state.max[h], after = next.max[h];
+        const float joint = before > after ? before : after;
+        float factors[lanes] = {before - joint, after - joint};
+        store(factors, exp_lanes(load(factors)));
+        const Lanes keep = splat(factors[0]), take = splat(factors[1]);
+        state.max[h] = joint;
+        state.sum[h] = fused_1(state.sum[h], factors[0], next.sum[h] * factors[1]);
+        float* out = state.out + h * stride;
+        const float* more = next.out + h * stride;
+        for (size_t d = 0; d < stride; d += lanes)
+            store(out + d, fused(load(out + d), keep, mul(load(more + d), take)));
+    }
+}
+
+void attend_finish(const AttentionState& state, size_t heads, size_t head_dim, float* y) noexcept {
+    for (size_t h = 0; h < heads; ++h, y += head_dim) {
+        const Lanes inverse = splat(1.0f / state.sum[h]);
+        const float* out = state.out + h * padded(head_dim);
+        size_t d = 0;
+        for (; d + lanes <= head_dim; d += lanes)
+            store(y + d, mul(load(out + d), inverse));
+        if (d < head_dim) {
+            float rest[lanes];
+            store(rest, mul(load(out + d), inverse));
+            for (size_t i = 0; d + i < head_dim; ++i)
+                y[d + i] = rest[i];
+        }
+    }
+}
