@@ -17,6 +17,7 @@ POSIX = os.name == "posix" and not MNM[-1].endswith(".exe")
 # An emulated processor is a hundred times slower, a sanitizer ten times: a part of what takes long.
 THIN = os.environ.get("MNM_THIN") == "1"
 EMULATED = MNM[0].startswith("qemu-")
+THREAD_SANITIZER = "TSAN_OPTIONS" in os.environ
 MODELS = pathlib.Path(os.environ["MNM_SOURCE_ROOT"]) / "models"
 CHECKPOINT = str(MODELS / "tales-chat.ckpt")
 TOKENIZER = str(MODELS / "tokenizer.bin")
@@ -34,7 +35,7 @@ def mnm(*arguments, stdin=b"", **options):
     """Runs mnm to its end; stdout and stderr are bytes."""
     if isinstance(stdin, str):
         stdin = stdin.encode()
-    return subprocess.run([*MNM, *map(str, arguments)], input=stdin, timeout=120,
+    return subprocess.run([*MNM, *map(str, arguments)], input=stdin, timeout=600 if THIN else 120,
                           stdout=options.pop("stdout", subprocess.PIPE), stderr=subprocess.PIPE,
                           **options)
 
