@@ -43,10 +43,10 @@ Result<TokenStream> TokenStream::open(const std::string& path) {
         return Error{fmt::format("{}: flags are {:#x}, expected 0 or 1 (chat)", path, flags)};
     stream.chat = flags == chat_flag;
     // In a chat file the top bit of a token is not part of its id.
-    const std::uint64_t max_vocab = stream.chat ? 32768 : 65536;
-    if (stream.vocab == 0 || stream.vocab > max_vocab)
+    const std::uint64_t id_limit = stream.chat ? 32768 : 65536;
+    if (stream.vocab == 0 || stream.vocab > id_limit)
         return Error{
-            fmt::format("{}: vocab is {}, expected 1 to {}", path, stream.vocab, max_vocab)};
+            fmt::format("{}: vocab is {}, expected 1 to {}", path, stream.vocab, id_limit)};
     const std::uint64_t body = bytes.size() - stream_header_size;
     if (count > body / 2)
         return Error{fmt::format("{}: the header announces {} tokens, the file holds {}", path,
