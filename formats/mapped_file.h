@@ -28,6 +28,8 @@ class MappedFile {
     std::span<const std::byte> bytes() const { return bytes_; }
     /// Asks the system to read [offset, offset + size) ahead, in order. Never fails.
     void prefetch(std::size_t offset, std::size_t size) const;
+    /// The range will not be read again soon: its memory may serve others. It stays readable.
+    void release(std::size_t offset, std::size_t size) const;
     /// Errors: the file itself (not its name) was written to or cut since it was opened, so that
     /// what was read may be a mixture. Notices size and time; on Windows always succeeds.
     Result<void> check_unchanged() const;

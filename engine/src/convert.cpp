@@ -124,6 +124,8 @@ class Converter {
         }
         XXH64_update(hashes_[index].data, data, rows * data_bytes);
         if (scale_bytes > 0) XXH64_update(hashes_[index].scales, scales, rows * scale_bytes);
+        const std::size_t source_bytes = from.codec->data_row_bytes(planned.cols);
+        release(*source_.mapping, from.data + first * source_bytes, rows * source_bytes);
         done_ += rows * planned.cols;
         if (options_.progress) options_.progress(done_, total_);
         return {};
@@ -147,6 +149,7 @@ class Converter {
                 tensor.rows == planned.rows && tensor.cols == planned.cols &&
                 XXH64(tensor.data, data, 0) == XXH64_digest(hashes_[i].data) &&
                 (scales == 0 || XXH64(tensor.scales, scales, 0) == XXH64_digest(hashes_[i].scales));
+            release(*mapping, tensor.data, data);
             if (!same) {
                 return Error{
                     fmt::format("{}: tensor {} reads back otherwise than it was written; the "
@@ -160,6 +163,11 @@ class Converter {
     std::uint64_t weights() const { return total_; }
 
   private:
+    /// Memory stays small, however large the model.
+    static void release(const MappedFile& file, const std::byte* begin, std::size_t size) {
+        file.release(static_cast<std::size_t>(begin - file.bytes().data()), size);
+    }
+
     const ModelFile& source_;
     const WritePlan& plan_;
     const ConvertOptions& options_;

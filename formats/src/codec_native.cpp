@@ -58,29 +58,50 @@ float plain_group(const float* x, std::byte* nibbles) {
     return max / 7.0f;
 }
 
-struct Sums {
-    float wq; ///< sum of w q
-    float qq; ///< sum of q q
-};
-
 Float4 rounded(Float4 w, Float4 inverse) {
     const Float4 clamped = min4(max4(w * inverse, all4(-8.0f)), all4(7.0f));
     return (clamped + all4(round_magic)) - all4(round_magic);
 }
 
-inline Sums sums(const Float4 (&w)[8], float inverse) {
-    const Float4 by = all4(inverse);
-    Float4 wq = all4(0.0f), qq = all4(0.0f);
-    for (int k = 0; k < 8; ++k) {
-        const Float4 q = rounded(w[k], by);
-        wq = wq + w[k] * q;
-        qq = qq + q * q;
-    }
-    return {sum4(wq), sum4(qq)};
-}
+/// What 1/scale times the first largest weight may be, or (the last one) times the largest
+/// magnitude.
+constexpr std::size_t candidate_count = 20;
+constexpr float candidates[candidate_count] = {-7.1f, -7.2f, -7.3f, -7.4f, -7.5f, -7.6f, -7.7f,
+                                               -7.8f, -7.9f, -8.0f, -8.1f, -8.2f, -8.3f, -8.4f,
+                                               -8.5f, -8.6f, -8.7f, -8.8f, -8.9f, 7.0f};
 
-constexpr float candidates[] = {7.1f, 7.2f, 7.3f, 7.4f, 7.5f, 7.6f, 7.7f, 7.8f, 7.9f, 8.0f,
-                                8.1f, 8.2f, 8.3f, 8.4f, 8.5f, 8.6f, 8.7f, 8.8f, 8.9f};
+/// Each candidate for 1/scale, and what the rounding makes of it.
+struct Fits {
+    float inverse[candidate_count];
+    float wq[candidate_count];    ///< sum of w q
+    float qq[candidate_count];    ///< sum of q q
+    float merit[candidate_count]; ///< wq^2 / qq: the larger, the smaller the error
+};
+
+/// Four candidates side by side, so that no step has to wait for one that was just begun.
+void fit_candidates(const Float4 (&w)[8], float first, float max, Fits& fits) {
+    for (std::size_t c = 0; c < candidate_count; c += 4) {
+        const bool last = c + 4 == candidate_count;
+        const float over[4] = {first, first, first, last ? max : first};
+        const Float4 inverse = load4(candidates + c) / load4(over);
+        store4(inverse, fits.inverse + c);
+        Float4 wq[4], qq[4];
+        for (int i = 0; i < 4; ++i) {
+            const Float4 by = all4(fits.inverse[c + static_cast<std::size_t>(i)]);
+            wq[i] = qq[i] = all4(0.0f);
+            for (int k = 0; k < 8; ++k) {
+                const Float4 q = rounded(w[k], by);
+                wq[i] = wq[i] + w[k] * q;
+                qq[i] = qq[i] + q * q;
+            }
+        }
+        const Float4 wqs = sum4_each(wq[0], wq[1], wq[2], wq[3]);
+        const Float4 qqs = sum4_each(qq[0], qq[1], qq[2], qq[3]);
+        store4(wqs, fits.wq + c);
+        store4(qqs, fits.qq + c);
+        store4((wqs * wqs) / qqs, fits.merit + c);
+    }
+}
 
 } // namespace
 
@@ -110,27 +131,19 @@ float fit_group(const float* x, std::byte* nibbles) {
         first *= before;
     }
 
-    float best_merit = 0.0f, best_inverse = 0.0f;
-    Sums best{};
-    const auto consider = [&](float inverse) {
-        const Sums s = sums(w, inverse);
-        const float merit = (s.wq * s.wq) / s.qq;
-        if (best_inverse != 0.0f && !(merit > best_merit)) return;
-        best_merit = merit;
-        best_inverse = inverse;
-        best = s;
-    };
-    for (const float c : candidates)
-        consider(-c / first);
-    consider(7.0f / max);
+    Fits fits;
+    fit_candidates(w, first, max, fits);
+    std::size_t best = 0;
+    for (std::size_t c = 1; c < candidate_count; ++c)
+        best = fits.merit[c] > fits.merit[best] ? c : best;
 
     std::int32_t q[weight_group];
     for (int k = 0; k < 8; ++k) {
-        const Float4 biased = rounded(w[k], all4(best_inverse)) + all4(8.0f);
+        const Float4 biased = rounded(w[k], all4(fits.inverse[best])) + all4(8.0f);
         store_integers(biased, q + 4 * k);
     }
     pack(q, nibbles);
-    return best.wq / best.qq * after;
+    return fits.wq[best] / fits.qq[best] * after;
 }
 
 void encode_q8(const float* source, std::uint64_t rows, std::uint64_t cols, const EncodeOptions&,

@@ -30,6 +30,9 @@ inline Float4 operator-(Float4 a, Float4 b) {
 inline Float4 operator*(Float4 a, Float4 b) {
     return {simde_mm_mul_ps(a.v, b.v)};
 }
+inline Float4 operator/(Float4 a, Float4 b) {
+    return {simde_mm_div_ps(a.v, b.v)};
+}
 /// `b` where either is a NaN, as the x86 instructions do.
 inline Float4 max4(Float4 a, Float4 b) {
     return {simde_mm_max_ps(a.v, b.v)};
@@ -49,6 +52,18 @@ inline float sum4(Float4 a) {
     float v[4];
     simde_mm_storeu_ps(v, a.v);
     return (v[0] + v[1]) + (v[2] + v[3]);
+}
+/// sum4 of four vectors at once.
+inline Float4 sum4_each(Float4 a, Float4 b, Float4 c, Float4 d) {
+    const simde__m128 ab = simde_mm_unpacklo_ps(a.v, b.v), cd = simde_mm_unpacklo_ps(c.v, d.v);
+    const simde__m128 ab2 = simde_mm_unpackhi_ps(a.v, b.v), cd2 = simde_mm_unpackhi_ps(c.v, d.v);
+    const Float4 first = {simde_mm_add_ps(simde_mm_movelh_ps(ab, cd), simde_mm_movehl_ps(cd, ab))};
+    const Float4 last = {
+        simde_mm_add_ps(simde_mm_movelh_ps(ab2, cd2), simde_mm_movehl_ps(cd2, ab2))};
+    return first + last;
+}
+inline void store4(Float4 a, float* to) {
+    simde_mm_storeu_ps(to, a.v);
 }
 inline float max_lane(Float4 m) {
     float v[4];

@@ -103,13 +103,24 @@ MappedFile::~MappedFile() {
     if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
 }
 
-void MappedFile::prefetch(std::size_t offset, std::size_t size) const {
-    if (offset >= bytes_.size()) return;
+namespace {
+
+void advise(std::span<const std::byte> bytes, std::size_t offset, std::size_t size, int advice) {
+    if (offset >= bytes.size()) return;
     const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-    const std::size_t end = offset + std::min(size, bytes_.size() - offset);
+    const std::size_t end = offset + std::min(size, bytes.size() - offset);
     const std::size_t begin = offset / page * page;
-    ::posix_madvise(const_cast<std::byte*>(bytes_.data()) + begin, end - begin,
-                    POSIX_MADV_WILLNEED);
+    ::madvise(const_cast<std::byte*>(bytes.data()) + begin, end - begin, advice);
+}
+
+} // namespace
+
+void MappedFile::prefetch(std::size_t offset, std::size_t size) const {
+    advise(bytes_, offset, size, MADV_WILLNEED);
+}
+
+void MappedFile::release(std::size_t offset, std::size_t size) const {
+    advise(bytes_, offset, size, MADV_DONTNEED);
 }
 
 Result<void> MappedFile::check_unchanged() const {

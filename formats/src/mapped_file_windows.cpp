@@ -81,4 +81,11 @@ void MappedFile::prefetch(std::size_t offset, std::size_t size) const {
     reinterpret_cast<Prefetch>(reinterpret_cast<void*>(address))(GetCurrentProcess(), 1, &range, 0);
 }
 
+void MappedFile::release(std::size_t offset, std::size_t size) const {
+    if (offset >= bytes_.size()) return;
+    // Takes pages that are not locked, as these, out of the working set.
+    VirtualUnlock(const_cast<std::byte*>(bytes_.data()) + offset,
+                  std::min(size, bytes_.size() - offset));
+}
+
 } // namespace mnm
