@@ -17,15 +17,19 @@ class Parallel {
     Parallel& operator=(const Parallel&) = delete;
 
     unsigned threads() const { return threads_; }
+    static constexpr std::size_t few_parts = 2, many_parts = 6;
 
     /// body(begin, end, worker) over [0, n) in ranges whose starts are multiples of `grain`; worker
     /// is in [0, threads()) and no two ranges run under one worker at once. The ranges may depend
     /// on timing, so a body must give the same bits however [0, n) is cut.
+    /// About `parts_per_thread` ranges for each thread: many even out threads that other programs
+    /// hold up, few read memory in longer pieces.
     template <class Body>
-    void for_ranges(std::size_t n, std::size_t grain, Body&& body) {
+    void for_ranges(std::size_t n, std::size_t grain, Body&& body,
+                    std::size_t parts_per_thread = many_parts) {
         using Plain = std::remove_reference_t<Body>;
         run(
-            n, grain,
+            n, grain, parts_per_thread,
             [](void* context, std::size_t begin, std::size_t end, unsigned worker) {
                 (*static_cast<Plain*>(context))(begin, end, worker);
             },
@@ -42,11 +46,11 @@ class Parallel {
 
   private:
     using RangeFunction = void (*)(void*, std::size_t, std::size_t, unsigned);
-    void run(std::size_t n, std::size_t grain, RangeFunction function, void* context);
+    void run(std::size_t n, std::size_t grain, std::size_t parts_per_thread, RangeFunction function,
+             void* context);
     void run_inside(void (*function)(void*), void* context);
 
     struct Team;
-    static constexpr std::size_t parts_per_thread = 2;
 
     unsigned threads_;
     std::unique_ptr<Team> team_;

@@ -116,7 +116,7 @@ void Session::State::attention(std::size_t layer, std::size_t count) {
         attend_split(layer);
         return;
     }
-    share(items, 1, read * count, [&](std::size_t b, std::size_t e, unsigned worker) {
+    share(items, 1, read, count, [&](std::size_t b, std::size_t e, unsigned worker) {
         for (std::size_t i = b; i < e; ++i) {
             const std::size_t turn = i / config.kv_heads;
             const std::size_t tile = turn % 2 == 0 ? turn / 2 : tiles - 1 - turn / 2;

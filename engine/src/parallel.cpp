@@ -141,7 +141,8 @@ void Parallel::run_inside(void (*function)(void*), void* context) {
     });
 }
 
-void Parallel::run(std::size_t n, std::size_t grain, RangeFunction function, void* context) {
+void Parallel::run(std::size_t n, std::size_t grain, std::size_t parts_per_thread,
+                   RangeFunction function, void* context) {
     if (n == 0) return;
     const std::size_t grains = (n + grain - 1) / grain;
     if (!team_ || grains == 1) {
@@ -150,7 +151,7 @@ void Parallel::run(std::size_t n, std::size_t grain, RangeFunction function, voi
     }
     Team& team = *team_;
     if (!team.together) {
-        enter([&] { run(n, grain, function, context); });
+        enter([&] { run(n, grain, parts_per_thread, function, context); });
         return;
     }
     // More parts than threads: who is held up by another program leaves work to the others.

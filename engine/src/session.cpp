@@ -57,7 +57,7 @@ void Session::State::multiply(const Matrix& w, const Activations& a, std::size_t
 
 void Session::State::project(const Matrix& w, const Activations& a, std::size_t count, float* y,
                              bool add) {
-    share(w.rows, kernels::row_block, w.bytes() * count,
+    share(w.rows, kernels::row_block, w.bytes(), count,
           [&](std::size_t begin, std::size_t end, unsigned worker) {
               multiply(w, a, count, begin, end, {y, w.rows, add}, worker);
           });
@@ -88,7 +88,7 @@ void Session::State::gate_and_up(const Layer& layer, std::size_t count, std::siz
 void Session::State::feed_forward(std::size_t i, std::size_t count) {
     const Layer& layer = model.layers()[i];
     const std::size_t ffn = config.ffn;
-    share(ffn, kernels::group, layer.gate_up.bytes() * count,
+    share(ffn, kernels::group, layer.gate_up.bytes(), count,
           [&](std::size_t begin, std::size_t end, unsigned worker) {
               gate_and_up(layer, count, begin, end, worker);
           });

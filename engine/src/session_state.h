@@ -17,7 +17,7 @@
 namespace mnm {
 
 /// Tokens computed together; bounds the activation buffers.
-inline constexpr std::size_t batch_limit = 256;
+inline constexpr std::size_t batch_limit = 512;
 /// Logits computed together in forward_all.
 inline constexpr std::size_t logits_batch = 16;
 /// Work, in weight bytes times tokens, below which sharing a product costs more than it saves.
@@ -105,7 +105,7 @@ struct Session::State {
     template <class Body>
     void each_token(std::size_t count, Body&& body);
     template <class Body>
-    void share(std::size_t n, std::size_t grain, std::size_t work, Body&& body);
+    void share(std::size_t n, std::size_t grain, std::size_t bytes, std::size_t count, Body&& body);
     template <class Pass>
     void together(std::size_t count, Pass&& pass);
 
@@ -131,13 +131,16 @@ void Session::State::each_token(std::size_t count, Body&& body) {
     });
 }
 
-/// Ranges over [0, n) by the team, or by the caller alone when there is too little to do.
+/// Ranges over [0, n) of the work of `count` tokens by the team, or by the caller alone when there
+/// is too little to do. `bytes` is what each token would read alone.
 template <class Body>
-void Session::State::share(std::size_t n, std::size_t grain, std::size_t work, Body&& body) {
-    if (work < shared_work) {
+void Session::State::share(std::size_t n, std::size_t grain, std::size_t bytes, std::size_t count,
+                           Body&& body) {
+    if (bytes * count < shared_work) {
         body(std::size_t{0}, n, 0U);
     } else {
-        parallel.for_ranges(n, grain, body);
+        parallel.for_ranges(n, grain, body,
+                            count == 1 ? Parallel::few_parts : Parallel::many_parts);
     }
 }
 
