@@ -58,8 +58,9 @@ Assistant::Assistant(const Model& model, const Tokenizer& tokenizer, Session ses
 
 Result<Assistant> Assistant::create(const Model& model, const Tokenizer& tokenizer,
                                     const kernels::Kernels& kernels, Parallel& parallel,
-                                    const SamplerOptions& sampling, std::size_t max_tokens) {
-    MNM_TRY(Session session, Session::create(model, kernels, parallel));
+                                    CacheType cache, const SamplerOptions& sampling,
+                                    std::size_t max_tokens) {
+    MNM_TRY(Session session, Session::create(model, kernels, parallel, cache));
     return Assistant(model, tokenizer, std::move(session), Sampler(sampling, kernels), max_tokens);
 }
 

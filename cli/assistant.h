@@ -42,7 +42,8 @@ class Assistant {
   public:
     static Result<Assistant> create(const Model& model, const Tokenizer& tokenizer,
                                     const kernels::Kernels& kernels, Parallel& parallel,
-                                    const SamplerOptions& sampling, std::size_t max_tokens);
+                                    CacheType cache, const SamplerOptions& sampling,
+                                    std::size_t max_tokens);
 
     const Conversation& conversation() const { return conversation_; }
     /// Replaces the system text; an empty one removes it. Errors: no message would fit into the

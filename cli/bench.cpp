@@ -28,7 +28,6 @@ struct BenchOptions {
     std::uint64_t repeats = 5;
     bool signature = false;
     bool profile = false;
-    CacheOptions cache;
     EngineOptions engine;
     OutputOptions report;
 };
@@ -199,7 +198,7 @@ void report(const BenchOptions& options, const Measurement& measured, const Dema
                                          {"repeats", options.repeats},
                                          {"bytes_per_token", bytes},
                                          {"cache_bytes_per_token", cache},
-                                         {"cache", options.cache.name},
+                                         {"cache", options.engine.cache},
                                          {"read_bandwidth_gb_s", measured.bandwidth / 1e9},
                                          {"bandwidth_share", share},
                                          {"integer_peak_gmac_s", measured.peak / 1e9},
@@ -226,7 +225,7 @@ void report(const BenchOptions& options, const Measurement& measured, const Dema
         "reads      {} bytes of weights and {} of the {} cache per token\n"
         "memory     {:.1f} GB/s with plain reads; decoding reaches {:.1f} GB/s, {:.1f} %\n"
         "multiplies {:.0f} G/s on registers; prefill reaches {:.0f} G/s, {:.1f} %\n",
-        grouped(bytes), grouped(static_cast<std::uint64_t>(cache)), options.cache.name,
+        grouped(bytes), grouped(static_cast<std::uint64_t>(cache)), options.engine.cache,
         measured.bandwidth / 1e9, decode * read / 1e9, 100 * share, measured.peak / 1e9,
         prefill * products / 1e9, 100 * peak_share));
     print(fmt::format("load       {:.2f} ms\nkernel     {}\nthreads    {}{}\n", 1e3 * measured.load,
@@ -244,7 +243,8 @@ Result<void> bench(BenchOptions options) {
     const std::chrono::duration<double> load = std::chrono::steady_clock::now() - start;
     const kernels::Kernels& kernels = options.engine.kernels();
     Parallel parallel(options.engine.count());
-    MNM_TRY(Session session, Session::create(model, kernels, parallel, options.cache.type()));
+    MNM_TRY(Session session,
+            Session::create(model, kernels, parallel, options.engine.cache_type()));
 
     if (options.signature) {
         MNM_TRY(const std::uint64_t hash, signature(model, session));
@@ -298,7 +298,6 @@ Command add_bench(CLI::App& app) {
     parser->add_flag("--profile", options->profile, "Also the time of each part of a pass");
     parser->add_flag("--signature", options->signature,
                      "Only a hash of the logits of a fixed prompt: equal wherever the bits are");
-    add_cache(*parser, options->cache);
     add_engine(*parser, options->engine);
     add_json(*parser, options->report);
     add_quiet(*parser, options->report);

@@ -68,8 +68,8 @@ Result<void> chat(const ChatOptions& options) {
     Parallel parallel(options.engine.count());
     const kernels::Kernels& kernels = options.engine.kernels();
     MNM_TRY(Assistant assistant,
-            Assistant::create(model, tokenizer, kernels, parallel, sampling,
-                              options.max_tokens.value_or(defaults.max_tokens)));
+            Assistant::create(model, tokenizer, kernels, parallel, options.engine.cache_type(),
+                              sampling, options.max_tokens.value_or(defaults.max_tokens)));
     MNM_CHECK(assistant.set_system(options.system));
 
     if (options.prompt) return answer_once(options, assistant, sampling.seed);

@@ -149,9 +149,11 @@ Result<void> eval(const EvalOptions& options) {
     Parallel parallel(options.engine.count());
     auto progress = std::make_unique<Progress>("evaluating", options.report.quiet);
     MNM_TRY(const Evaluation result,
-            evaluate(model, reference ? &*reference : nullptr, tokenizer ? &*tokenizer : nullptr,
-                     rows, options.engine.kernels(), parallel,
-                     [&](std::size_t done, std::size_t total) { progress->update(done, total); }));
+            evaluate(
+                model, reference ? &*reference : nullptr, tokenizer ? &*tokenizer : nullptr, rows,
+                options.engine.kernels(), parallel,
+                [&](std::size_t done, std::size_t total) { progress->update(done, total); },
+                options.engine.cache_type()));
     progress.reset();
     MNM_CHECK(model.file().mapping->check_unchanged());
     if (reference) MNM_CHECK(reference->file().mapping->check_unchanged());
@@ -191,6 +193,7 @@ Command add_eval(CLI::App& app) {
     add_study(*parser, options->study);
     reference->excludes("--study");
     add_engine(*parser, options->engine);
+    parser->get_option("--cache")->excludes("--study"); // it compares caches itself
     add_json(*parser, options->report);
     add_quiet(*parser, options->report);
     parser->footer("Example:\n  mnm eval tales.mnm --data models/tales-chat-val.tok "

@@ -58,7 +58,8 @@ Result<void> logits(const LogitsOptions& options) {
     MNM_CHECK(keep_inputs(options.output, {options.model, name_of(tokenizer)}));
     const std::uint64_t vocab = model.config().vocab;
     Parallel parallel(options.engine.count());
-    MNM_TRY(Session session, Session::create(model, options.engine.kernels(), parallel));
+    MNM_TRY(Session session, Session::create(model, options.engine.kernels(), parallel,
+                                             options.engine.cache_type()));
 
     MNM_TRY(NpyFile file, NpyFile::create(options.output, ids.size(), vocab));
     Result<void> written;

@@ -115,18 +115,8 @@ const kernels::Kernels& EngineOptions::kernels() const {
     return found != nullptr ? *found : kernels::best();
 }
 
-CacheType CacheOptions::type() const {
-    return name == "f16" ? CacheType::f16 : name == "q8" ? CacheType::q8 : CacheType::f32;
-}
-
-void add_cache(CLI::App& parser, CacheOptions& options) {
-    parser
-        .add_option(
-            "--cache", options.name,
-            "Numbers of the key/value cache: half and quarter of the memory for a small loss")
-        ->check(one_of({"f32", "f16", "q8"}))
-        ->capture_default_str()
-        ->type_name("TYPE");
+CacheType EngineOptions::cache_type() const {
+    return cache == "f16" ? CacheType::f16 : cache == "q8" ? CacheType::q8 : CacheType::f32;
 }
 
 void add_engine(CLI::App& parser, EngineOptions& options) {
@@ -136,6 +126,12 @@ void add_engine(CLI::App& parser, EngineOptions& options) {
                     "Kernel level (default: MNM_KERNEL, else the fastest usable one)")
         ->check(CLI::Validator([](std::string& level) { return level_problem(level); }, ""))
         ->type_name("LEVEL");
+    parser
+        .add_option("--cache", options.cache,
+                    "Numbers of the key/value cache; f16 and q8 take a half and a quarter")
+        ->check(one_of({"f32", "f16", "q8"}))
+        ->capture_default_str()
+        ->type_name("TYPE");
     // Read here, for the parser would read it for every subcommand, also those without kernels.
     parser.callback([&options] {
         const char* level = std::getenv("MNM_KERNEL");

@@ -29,17 +29,12 @@ void add_threads(CLI::App& parser, ThreadOptions& options);
 
 struct EngineOptions : ThreadOptions {
     std::string kernel; ///< empty: the fastest usable one
+    std::string cache = "f32";
     const kernels::Kernels& kernels() const;
+    CacheType cache_type() const;
 };
-/// --threads and --kernel (also MNM_KERNEL).
+/// --threads, --kernel (also MNM_KERNEL) and --cache.
 void add_engine(CLI::App& parser, EngineOptions& options);
-
-struct CacheOptions {
-    std::string name = "f32";
-    CacheType type() const;
-};
-/// --cache.
-void add_cache(CLI::App& parser, CacheOptions& options);
 
 /// Refuses, with the list and the nearest name, a value that is not one of `names`.
 CLI::Validator one_of(std::vector<std::string> names);

@@ -60,12 +60,14 @@ struct Evaluation {
 };
 
 /// Both models run side by side; nothing is kept of the logits. `reference` and `tokenizer` may be
-/// null. `progress(done, total)` is called after each row. Errors: shapes of the two models that
-/// cannot be compared (vocabulary, context), a loss that is not a number (the row is named).
+/// null. `cache` is the model's; the reference has floats. `progress(done, total)` is called after
+/// each row. Errors: shapes of the two models that cannot be compared (vocabulary, context), a loss
+/// that is not a number (the row is named).
 Result<Evaluation> evaluate(const Model& model, const Model* reference, const Tokenizer* tokenizer,
                             const std::vector<EvaluationRow>& rows, const kernels::Kernels& kernels,
                             Parallel& parallel,
-                            const std::function<void(std::size_t, std::size_t)>& progress);
+                            const std::function<void(std::size_t, std::size_t)>& progress,
+                            CacheType cache = CacheType::f32);
 
 /// The reference's logits [count][V] after the tokens [start, start + count) of a row, valid until
 /// the next call. Asked for once each, in order.

@@ -209,7 +209,8 @@ Result<Evaluation> evaluate(const Model& model, Session& session, const Referenc
 Result<Evaluation> evaluate(const Model& model, const Model* reference, const Tokenizer* tokenizer,
                             const std::vector<EvaluationRow>& rows, const kernels::Kernels& kernels,
                             Parallel& parallel,
-                            const std::function<void(std::size_t, std::size_t)>& progress) {
+                            const std::function<void(std::size_t, std::size_t)>& progress,
+                            CacheType cache) {
     const std::size_t vocab = model.config().vocab;
     if (reference != nullptr && reference->config().vocab != vocab) {
         return Error{fmt::format("{}: vocabulary {} found, {} has {}", reference->file().path(),
@@ -221,7 +222,7 @@ Result<Evaluation> evaluate(const Model& model, const Model* reference, const To
                                  reference->file().path(), reference->config().context,
                                  row.inputs.size(), model.file().path())};
     }
-    MNM_TRY(Session session, Session::create(model, kernels, parallel));
+    MNM_TRY(Session session, Session::create(model, kernels, parallel, cache));
     if (reference == nullptr)
         return evaluate(model, session, {}, tokenizer, rows, parallel, progress);
     MNM_TRY(Session other, Session::create(*reference, kernels, parallel));

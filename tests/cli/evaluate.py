@@ -56,6 +56,18 @@ class Evaluate(command_line.Case):
         for word in ("perplexity", "bits per byte", "KL divergence", "top-1", "rows of up to 256"):
             self.assertIn(word, text)
 
+    def test_smaller_caches(self):
+        model = self.quantized("q8")
+        flags = ("--data", DATA, "--reference", model, "--rows", 1)
+        kl = {cache: self.json("eval", model, *flags, "--cache", cache)["kl_bits"]["mean"]
+              for cache in ("f32", "f16", "q8")}
+        self.assertLess(abs(kl["f32"]), 1e-6)
+        self.assertLess(kl["f16"], 1e-3)
+        self.assertLess(kl["f16"], kl["q8"])
+        self.assertLess(kl["q8"], 0.01)
+        self.bad(2, "eval", model, "--data", DATA, "--cache", "f32", "--study")
+        self.bad(2, "eval", model, "--data", DATA, "--cache", "q4")
+
     def test_text(self):
         text = self.folder / "text.txt"
         text.write_text("Once upon a time there was a king who had three sons. " * 50)
@@ -139,6 +151,22 @@ class Evaluate(command_line.Case):
             self.assertGreater(result[key], 0, key)
         self.assertIsInstance(result["kernel"], str)
         self.assertEqual((result["prefill_tokens"], result["decode_tokens"]), (16, 8))
+
+    def test_bench_at_depth(self):
+        model = self.quantized("q8")
+        flags = ("--prefill", "16", "--decode", "8", "--repeats", "1")
+        result = self.json("bench", model, *flags, "--depth", "100", "--cache", "f16", "--profile")
+        phases = ["qkv", "attention", "output", "gate_up", "down", "head", "other"]
+        for run in ("decode", "prefill"):
+            times = result[f"{run}_phases_us"]
+            self.assertEqual(list(times), phases)
+            # The phases make up the time of a token, and nothing is counted twice.
+            whole = 1e6 / result[f"{run}_tokens_per_second"]
+            self.assertLess(sum(times.values()), 1.05 * whole)
+            self.assertGreater(sum(times.values()), 0.5 * whole)
+        full = self.json("bench", model, *flags, "--depth", "100")
+        self.assertEqual(result["cache_bytes_per_token"] * 2, full["cache_bytes_per_token"])
+        self.bad(1, "bench", model, "--depth", "256", names=("256",))
 
     def test_output_that_fails(self):
         with open("/dev/full", "wb") as full:

@@ -58,9 +58,10 @@ inline std::vector<TokenId> some_tokens(std::size_t count, std::uint64_t vocab) 
 
 /// Logits after every token, [tokens][V], the text cut into calls of `batch`.
 inline std::vector<float> all_logits(const Model& model, const std::string& level, unsigned threads,
-                                     std::size_t batch, const std::vector<TokenId>& ids) {
+                                     std::size_t batch, const std::vector<TokenId>& ids,
+                                     CacheType cache = CacheType::f32) {
     Parallel parallel(threads);
-    Session session = must(Session::create(model, *kernels::find(level), parallel));
+    Session session = must(Session::create(model, *kernels::find(level), parallel, cache));
     std::vector<float> out;
     for (std::size_t done = 0; done < ids.size(); done += batch) {
         const std::size_t count = std::min(batch, ids.size() - done);
