@@ -49,8 +49,8 @@ struct Target {
     bool add; ///< y += product (one rounding more) instead of y = product
 };
 
-/// How a cache keeps the numbers of its keys and values: float, half float, or int8 with a scale for
-/// each key and each value of a head.
+/// How a cache keeps its numbers: float, half float, or int8 with a scale for each key and each
+/// value of a head.
 enum class CacheType : std::uint8_t { f32, f16, q8 };
 
 /// One key block of one group of query heads that share a key/value head. Keys stand side by side:
