@@ -54,9 +54,8 @@ std::string evaluation_text(const Evaluation& result, std::size_t rows, std::uin
                                    result.loss_nats, result.perplexity);
     if (result.target_bytes != 0)
         text += fmt::format("bits per byte   {:.6f}\n", result.bits_per_byte);
-    text +=
-        fmt::format("targets         {} in {} rows of up to {} tokens, each from an empty cache\n",
-                    grouped(result.targets), rows, window);
+    text += fmt::format("targets         {} in {} of up to {} tokens, each from an empty cache\n",
+                        grouped(result.targets), counted(rows, "row"), window);
     if (const auto& divergence = result.divergence) {
         text +=
             fmt::format("reference loss  {:.6f} nats\n"

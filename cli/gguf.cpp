@@ -106,6 +106,8 @@ Result<void> export_gguf(const ExportOptions& options) {
     // Before anything is written: a sample that cannot be read is no reason to have half a result.
     MNM_TRY(const std::vector<Comparison> comparisons, compare_all(options));
 
+    if (options.no_fit && options.type != "q4_0" && !options.report.quiet)
+        note(fmt::format("note: --no-fit changes nothing for {}", options.type));
     ConvertOptions convert_options;
     convert_options.encode.fit = !options.no_fit;
     Parallel parallel(options.threads.count());

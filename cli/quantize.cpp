@@ -66,6 +66,12 @@ Result<void> quantize(const QuantizeOptions& options) {
         !options.report.quiet)
         note(fmt::format("note: the input is {} already; its weights are copied as they are",
                          stored->name));
+    const double base = source.details.config.rope_base;
+    if (options.rope_base && *options.rope_base != base && !options.report.quiet)
+        note(fmt::format("note: RoPE base {:g} instead of the input's {:g}", *options.rope_base,
+                         base));
+    if (options.no_fit && options.type != "q4" && !options.report.quiet)
+        note(fmt::format("note: --no-fit changes nothing for {}", options.type));
     if (!tokenizer && options.format == "mnm2" && !options.report.quiet)
         note("note: no tokenizer found; chatting with this file will need --tokenizer FILE");
 

@@ -70,6 +70,11 @@ std::string valid_utf8(std::string_view text) {
     return valid + stream.finish();
 }
 
+std::string counted(std::uint64_t number, std::string_view noun) {
+    std::string text = grouped(number) + ' ' + std::string(noun);
+    return number == 1 ? text : text + 's';
+}
+
 std::string grouped(std::uint64_t number) {
     std::string digits = std::to_string(number);
     for (std::size_t i = digits.size(); i > 3; i -= 3)

@@ -29,6 +29,8 @@ void print_error(std::string_view message);
 
 /// The text with U+FFFD for what is not UTF-8, as a file name may hold.
 std::string valid_utf8(std::string_view text);
+/// "1 row", "2 rows".
+std::string counted(std::uint64_t number, std::string_view noun);
 /// 1234567 as "1,234,567".
 std::string grouped(std::uint64_t number);
 /// The text as a JSON string: quoted, one line, whatever bytes it has.

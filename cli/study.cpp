@@ -36,7 +36,12 @@ std::vector<std::string_view> split(std::string_view text, char at) {
     std::vector<std::string_view> parts;
     for (std::size_t end = 0; end != std::string_view::npos;) {
         end = text.find(at);
-        parts.push_back(text.substr(0, end));
+        std::string_view part = text.substr(0, end);
+        while (part.starts_with(' '))
+            part.remove_prefix(1);
+        while (part.ends_with(' '))
+            part.remove_suffix(1);
+        parts.push_back(part);
         if (end != std::string_view::npos) text.remove_prefix(end + 1);
     }
     return parts;

@@ -72,9 +72,9 @@ std::string summary(const StudyResult& result) {
     const Study& s = result.study;
     std::string text = paragraph(fmt::format(
         "{} parameters; loss {:.6f} nats, perplexity {:.5f} on {} targets "
-        "({} tokens in {} rows) of {}. Computed in {:.1f} s by mnm {}.",
+        "({} tokens in {}) of {}. Computed in {:.1f} s by mnm {}.",
         grouped(s.parameters), s.reference.loss_nats, s.reference.perplexity, grouped(s.targets),
-        grouped(s.tokens), s.rows, result.data, result.seconds, version));
+        grouped(s.tokens), counted(s.rows, "row"), result.data, result.seconds, version));
     text += "<p>Made by:</p><pre><code>" + html_text(result.command) + "</code></pre>\n";
     for (const std::string& note : s.notes)
         text += paragraph("Note: " + note);

@@ -120,10 +120,11 @@ std::string outliers_text(const Study& s) {
 
 std::string study_text(const StudyResult& result) {
     const Study& s = result.study;
-    std::string text = fmt::format("loss            {:.6f} nats, perplexity {:.5f}\n"
-                                   "targets         {} in {} rows, {} tokens; {:.1f} s\n",
-                                   s.reference.loss_nats, s.reference.perplexity,
-                                   grouped(s.targets), s.rows, grouped(s.tokens), result.seconds);
+    std::string text =
+        fmt::format("loss            {:.6f} nats, perplexity {:.5f}\n"
+                    "targets         {} in {}, {} tokens; {:.1f} s\n",
+                    s.reference.loss_nats, s.reference.perplexity, grouped(s.targets),
+                    counted(s.rows, "row"), grouped(s.tokens), result.seconds);
     text += curves_text(s) + outliers_text(s) + trials_text("activations", s.activations) +
             stale_text(s) + memory_text(result.memory) +
             trials_text("key/value cache, groups of 32", s.caches) + sensitivity_text(s) +

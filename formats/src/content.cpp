@@ -78,6 +78,8 @@ std::string describe_content(std::span<const std::byte> file) {
     if (file.empty()) return "the file is empty";
     const auto zero = [](std::byte b) { return b == std::byte{0}; };
     const std::span<const std::byte> start = file.first(std::min<std::size_t>(file.size(), 512));
+    for (const Format& format : model_formats())
+        if (format.probe(file)) return fmt::format("it is a model ({})", format.name);
     for (const auto& [magic, what] : signatures)
         if (starts_with(file, magic)) return std::string(what);
     const std::string_view text = as_text(start);

@@ -76,6 +76,8 @@ class Evaluate(command_line.Case):
         self.assertLess(result["bits_per_byte"], 3)
         text.write_text("")
         self.bad(1, "eval", CHECKPOINT, "--data", text, names=[text])
+        self.bad(1, "eval", CHECKPOINT, "--data", CHECKPOINT,
+                 names=["is no text", "it is a model (ckpt)"])
 
     def test_packed_rows(self):
         # Rows of 32 tokens, in place of the context: each alone gives the same loss.

@@ -49,6 +49,18 @@ class Quantize(command_line.Case):
         info = self.json("info", self.quantized("q8", "--rope-base", "5000"))
         self.assertEqual(info["rope_base"], 5000)
 
+    def test_flags_without_effect_or_against_the_file_are_noted(self):
+        out = self.folder / "out.mnm"
+        for flags, words in [(("--rope-base", "5000"), b"5000 instead of the input's 10000"),
+                             (("--no-fit",), b"--no-fit changes nothing for q8")]:
+            done = command_line.mnm("quantize", CHECKPOINT, out, *flags)
+            self.assertEqual(done.returncode, 0)
+            self.assertIn(words, done.stderr)
+        done = command_line.mnm("quantize", CHECKPOINT, out, "--type", "q4", "--no-fit")
+        self.assertNotIn(b"note", done.stderr)
+        done = command_line.mnm("gguf", CHECKPOINT, out, "--type", "f16", "--no-fit")
+        self.assertIn(b"--no-fit changes nothing for f16", done.stderr)
+
     def test_no_tokenizer(self):
         alone = self.folder / "alone.ckpt"
         shutil.copy(CHECKPOINT, alone)

@@ -55,7 +55,7 @@ class Study(command_line.Case):
 
     @staticmethod
     def run_once():
-        done = command_line.mnm(*STUDY, "--bits", "3-5,8", "--bandwidth", "100", "--json")
+        done = command_line.mnm(*STUDY, "--bits", "3-5, 8", "--bandwidth", "100", "--json")
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
