@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """mnm and llama-bench (of llama.cpp or ik_llama.cpp) in turn, on one machine, in one run.
 
