@@ -6,6 +6,7 @@
 #include "cli/report.h"
 #include "cli/terminal.h"
 #include "cli/tokenizer_source.h"
+#include "cli/warm_up.h"
 
 #include <fmt/format.h>
 
@@ -56,6 +57,8 @@ Result<void> answer_once(const ChatOptions& options, Assistant& assistant, std::
 
 Result<void> chat(const ChatOptions& options) {
     MNM_TRY(const Model model, Model::open(options.model));
+    std::optional<WarmUp> warm_up;
+    if (options.engine.count() > 1) warm_up.emplace(model.file().mapping);
     MNM_TRY(FoundTokenizer found, need_tokenizer(model.file(), options.tokenizer));
     const Tokenizer tokenizer(std::move(found.file));
     const SamplingDefaults defaults = model.file().details.sampling.value_or(SamplingDefaults{});
