@@ -7,9 +7,9 @@ Lanes load_stored(const float* p) noexcept {
     return load(p);
 }
 
-/// p[h][j] = q[h] . k[j] for Vectors * 16 keys.
+/// p[h * key_block + j] = q[h] . k[j] for Vectors * 16 keys.
 template <size_t Heads, size_t Vectors, class Stored>
-void score_keys(const float* q, size_t head_dim, const Stored* k, float (*p)[key_block]) noexcept {
+void score_keys(const float* q, size_t head_dim, const Stored* k, float* p) noexcept {
     Lanes acc[Heads][Vectors];
     for (size_t h = 0; h < Heads; ++h) {
         for (size_t i = 0; i < Vectors; ++i)
@@ -27,7 +27,7 @@ void score_keys(const float* q, size_t head_dim, const Stored* k, float (*p)[key
     }
     for (size_t h = 0; h < Heads; ++h) {
         for (size_t i = 0; i < Vectors; ++i)
-            store(p[h] + i * lanes, acc[h][i]);
+            store(p + h * key_block + i * lanes, acc[h][i]);
     }
 }
 
@@ -70,12 +70,10 @@ void attend_heads(const AttentionBlock& block, const AttentionState& state, size
     const auto* v = static_cast<const Stored*>(block.v);
     alignas(64) float p[Heads][key_block];
     if (keys <= lanes) {
-        score_keys<Heads, 1>(block.q + h0 * dim, dim, k, p);
+        score_keys<Heads, 1>(block.q + h0 * dim, dim, k, p[0]);
     } else {
-        for (size_t j = 0; j < keys; j += score_vectors * lanes) {
-            float(*part)[key_block] = reinterpret_cast<float(*)[key_block]>(&p[0][j]);
-            score_keys<Heads, score_vectors>(block.q + h0 * dim, dim, k + j, part);
-        }
+        for (size_t j = 0; j < keys; j += score_vectors * lanes)
+            score_keys<Heads, score_vectors>(block.q + h0 * dim, dim, k + j, p[0] + j);
     }
     for (size_t h = 0; h < Heads; ++h) {
         if (scaled) scale_keys(p[h], block.k_scale, keys);

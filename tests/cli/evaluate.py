@@ -162,10 +162,10 @@ class Evaluate(command_line.Case):
         for run in ("decode", "prefill"):
             times = result[f"{run}_phases_us"]
             self.assertEqual(list(times), phases)
-            # The phases make up the time of a token, and nothing is counted twice.
+            # Parts of a token's time, of which nothing is counted twice.
             whole = 1e6 / result[f"{run}_tokens_per_second"]
-            self.assertLess(sum(times.values()), 1.05 * whole)
-            self.assertGreater(sum(times.values()), 0.5 * whole)
+            self.assertLessEqual(sum(times.values()), 1.0001 * whole)
+            self.assertGreater(min(times.values()), 0)
         full = self.json("bench", model, *flags, "--depth", "100")
         self.assertEqual(result["cache_bytes_per_token"] * 2, full["cache_bytes_per_token"])
         self.bad(1, "bench", model, "--depth", "256", names=("256",))
