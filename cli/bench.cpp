@@ -5,7 +5,6 @@
 #include "cli/progress.h"
 #include "cli/report.h"
 #include "engine/machine_limits.h"
-#include "engine/median.h"
 #include "engine/processors.h"
 #include "engine/session.h"
 
@@ -32,16 +31,24 @@ struct BenchOptions {
     OutputOptions report;
 };
 
-/// Some runs of the same tokens.
+/// Runs of the same tokens, the fastest first.
 struct Runs {
-    std::uint64_t tokens = 0;    ///< of each run
-    std::vector<double> seconds; ///< of each run
-    Profile profile;             ///< of all of them
+    struct Run {
+        double seconds = 0;
+        Profile profile;
+    };
+    std::uint64_t tokens = 0; ///< of each run
+    std::vector<Run> runs;
 
-    double rate() const { return static_cast<double>(tokens) / median(seconds); }
+    void sort() {
+        std::sort(runs.begin(), runs.end(),
+                  [](const Run& a, const Run& b) { return a.seconds < b.seconds; });
+    }
+    /// All that is reported is of this one.
+    const Run& middle() const { return runs[runs.size() / 2]; }
+    double rate() const { return static_cast<double>(tokens) / middle().seconds; }
     double spread() const {
-        const auto [low, high] = std::minmax_element(seconds.begin(), seconds.end());
-        return (*high - *low) / median(seconds);
+        return (runs.back().seconds - runs.front().seconds) / middle().seconds;
     }
 };
 
@@ -107,19 +114,19 @@ Demands demands_of(const Model& model, const Session& session, const BenchOption
     return demands;
 }
 
-/// Runs the tokens after `depth` others and keeps the time.
-Result<void> run(Session& session, std::span<const TokenId> ids, std::uint64_t depth,
-                 std::size_t step, Runs* runs) {
+/// Runs the tokens after `depth` others.
+Result<Runs::Run> run(Session& session, std::span<const TokenId> ids, std::uint64_t depth,
+                      std::size_t step) {
+    Runs::Run run;
     session.rewind(depth);
-    session.measure(runs != nullptr ? &runs->profile : nullptr);
+    session.measure(&run.profile);
     const auto start = std::chrono::steady_clock::now();
     for (std::size_t done = 0; done < ids.size(); done += step) {
         MNM_TRY([[maybe_unused]] auto logits, session.forward(ids.subspan(done, step)));
     }
-    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+    run.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     session.measure(nullptr);
-    if (runs != nullptr) runs->seconds.push_back(taken.count());
-    return {};
+    return run;
 }
 
 /// Prefill and decode take turns, so that a machine that slows down slows both.
@@ -134,24 +141,28 @@ Result<Measurement> measure(const BenchOptions& options, std::uint64_t vocab, Se
         MNM_TRY([[maybe_unused]] auto logits, session.forward(fixed_tokens(options.depth, vocab)));
     }
     for (std::size_t round = 0; round <= options.repeats; ++round) {
-        const bool warm = round > 0; // the first round fills the caches
-        MNM_CHECK(
-            run(session, prompt, options.depth, prompt.size(), warm ? &measured.prefill : nullptr));
-        MNM_CHECK(run(session, text, options.depth, 1, warm ? &measured.decode : nullptr));
+        MNM_TRY(const Runs::Run prefill, run(session, prompt, options.depth, prompt.size()));
+        MNM_TRY(const Runs::Run decode, run(session, text, options.depth, 1));
         progress.update(round, options.repeats);
+        if (round == 0) continue; // fills the caches
+        measured.prefill.runs.push_back(prefill);
+        measured.decode.runs.push_back(decode);
     }
+    measured.prefill.sort();
+    measured.decode.sort();
     return measured;
 }
 
-/// The phases of one run, in microseconds per token and as shares.
+/// The phases of the middle run, in microseconds per token and as shares.
 std::string profile_text(const Runs& runs, const Demands& demands, bool decoding, double limit) {
-    const double tokens = static_cast<double>(runs.tokens * runs.seconds.size());
+    const Profile& profile = runs.middle().profile;
+    const double tokens = static_cast<double>(runs.tokens);
     double total = 0;
-    for (const double seconds : runs.profile.seconds())
+    for (const double seconds : profile.seconds())
         total += seconds;
     std::string text;
     for (std::size_t i = 0; i < Profile::phases; ++i) {
-        const double seconds = runs.profile.seconds()[i] / tokens;
+        const double seconds = profile.seconds()[i] / tokens;
         text += fmt::format("  {:<10}{:>10.2f}{:>8.1f}", Profile::names[i], 1e6 * seconds,
                             100 * seconds * tokens / total);
         const bool head_once = !decoding && i == static_cast<std::size_t>(Phase::head);
@@ -167,9 +178,10 @@ std::string profile_text(const Runs& runs, const Demands& demands, bool decoding
 
 nlohmann::ordered_json profile_json(const Runs& runs) {
     nlohmann::ordered_json phases;
-    const double tokens = static_cast<double>(runs.tokens * runs.seconds.size());
+    const Profile& profile = runs.middle().profile;
+    const double tokens = static_cast<double>(runs.tokens);
     for (std::size_t i = 0; i < Profile::phases; ++i)
-        phases[Profile::names[i]] = 1e6 * runs.profile.seconds()[i] / tokens;
+        phases[Profile::names[i]] = 1e6 * profile.seconds()[i] / tokens;
     return phases;
 }
 
@@ -296,8 +308,11 @@ Command add_bench(CLI::App& app) {
         ->capture_default_str()
         ->type_name("N");
     parser->add_flag("--profile", options->profile, "Also the time of each part of a pass");
-    parser->add_flag("--signature", options->signature,
-                     "Only a hash of the logits of a fixed prompt: equal wherever the bits are");
+    parser
+        ->add_flag("--signature", options->signature,
+                   "Only a hash of the logits of a fixed prompt: equal wherever the bits are")
+        ->excludes("--profile")
+        ->excludes("--depth");
     add_engine(*parser, options->engine);
     add_json(*parser, options->report);
     add_quiet(*parser, options->report);

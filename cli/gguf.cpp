@@ -8,6 +8,7 @@
 #include "cli/progress.h"
 #include "cli/report.h"
 #include "cli/stock_pretokenizers.h"
+#include "cli/terminal.h"
 #include "cli/tokenizer_source.h"
 #include "engine/conversation.h"
 #include "engine/convert.h"
@@ -118,7 +119,7 @@ Result<void> export_gguf(const ExportOptions& options) {
     MNM_TRY(const ConvertReport written,
             convert(source, plan, *find_format("gguf"), options.output, convert_options, parallel));
     progress.reset();
-
+    if (is_standard_output(options.output)) return {}; // a report would follow the model
     if (options.report.json) {
         auto json = conversion_json(options.output, "gguf", options.type, written);
         json["name"] = gguf_options.name;

@@ -5,6 +5,7 @@
 #include "cli/npy_file.h"
 #include "cli/options.h"
 #include "cli/report.h"
+#include "cli/terminal.h"
 #include "engine/session.h"
 
 #include <fmt/format.h>
@@ -69,6 +70,7 @@ Result<void> logits(const LogitsOptions& options) {
     MNM_CHECK(written);
     MNM_CHECK(model.file().mapping->check_unchanged());
     MNM_CHECK(file.commit());
+    if (is_standard_output(options.output)) return {}; // a report would follow the numbers
 
     if (options.report.json) {
         print_json({{"file", options.output}, {"rows", ids.size()}, {"cols", vocab}});

@@ -6,6 +6,7 @@
 #include "cli/options.h"
 #include "cli/progress.h"
 #include "cli/report.h"
+#include "cli/terminal.h"
 #include "cli/tokenizer_source.h"
 #include "cli/version.h"
 #include "engine/conversation.h"
@@ -87,6 +88,7 @@ Result<void> quantize(const QuantizeOptions& options) {
     MNM_TRY(const ConvertReport written, convert(source, plan, *find_format(options.format),
                                                  options.output, convert_options, parallel));
     progress.reset();
+    if (is_standard_output(options.output)) return {}; // a report would follow the model
     if (options.report.json) {
         print_json(conversion_json(options.output, options.format, options.type, written));
     } else {

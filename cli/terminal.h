@@ -28,6 +28,10 @@ int read_byte();
 /// more.
 bool reader_left(int reason);
 
+/// Whether `path` (as /dev/stdout, or the name that the output was redirected to) is where standard
+/// output goes: a report printed there would follow the data. Never, on Windows.
+bool is_standard_output(const std::string& path);
+
 /// Faint, when standard error is a terminal and NO_COLOR is not set; else as it is.
 std::string dim(std::string_view text);
 

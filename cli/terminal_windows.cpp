@@ -67,6 +67,10 @@ void prepare_streams() {
     interpret_escapes(STD_ERROR_HANDLE);
 }
 
+bool is_standard_output(const std::string&) {
+    return false;
+}
+
 bool is_terminal(Stream stream) {
     return _isatty(static_cast<int>(stream)) != 0;
 }

@@ -48,6 +48,12 @@ Result<void> check_fit(const FoundTokenizer& found, const ModelFile& model) {
                                  found.source, found.file.hash, model.path(),
                                  details.tokenizer_hash)};
     }
+    // The hash is the trainer's and cannot be computed again.
+    if (both_known && !details.tokenizer.empty() && found.bytes != details.tokenizer) {
+        return Error{fmt::format("{}: differs from the tokenizer in {}, though both say that they "
+                                 "are {:016x}; one of them is damaged",
+                                 found.source, model.path(), found.file.hash)};
+    }
     return {};
 }
 

@@ -169,6 +169,8 @@ class Evaluate(command_line.Case):
         full = self.json("bench", model, *flags, "--depth", "100")
         self.assertEqual(result["cache_bytes_per_token"] * 2, full["cache_bytes_per_token"])
         self.bad(1, "bench", model, "--depth", "256", names=("256",))
+        for flags in (["--depth", "10"], ["--profile"]):
+            self.bad(2, "bench", model, "--signature", *flags)
 
     def test_output_that_fails(self):
         with open("/dev/full", "wb") as full:

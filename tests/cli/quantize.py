@@ -61,6 +61,28 @@ class Quantize(command_line.Case):
         done = command_line.mnm("gguf", CHECKPOINT, out, "--type", "f16", "--no-fit")
         self.assertIn(b"--no-fit changes nothing for f16", done.stderr)
 
+    @unittest.skipUnless(POSIX, "no /dev/stdout there")
+    def test_a_pipe_gets_the_model_and_nothing_else(self):
+        want = self.quantized("q8").read_bytes()
+        for flags in ((), ("--json",), ("-q",)):
+            self.assertEqual(self.good("quantize", CHECKPOINT, "/dev/stdout", *flags), want)
+        out = self.folder / "out.gguf"
+        self.good("gguf", CHECKPOINT, out)
+        self.assertEqual(len(self.good("gguf", CHECKPOINT, "/dev/stdout")), out.stat().st_size)
+        logits = self.good("logits", CHECKPOINT, "--ids", "1,2", "--out", "/dev/stdout", "--json")
+        self.assertEqual(len(logits) % 4, 0)
+        self.assertTrue(logits.startswith(b"\x93NUMPY"))
+
+    def test_a_tokenizer_that_only_claims_to_be_the_same(self):
+        model = self.quantized("q8")
+        damaged = bytearray(pathlib.Path(TOKENIZER).read_bytes())
+        damaged[32:36], damaged[36:40] = damaged[36:40], damaged[32:36]
+        other = self.folder / "tokenizer.bin"
+        other.write_bytes(damaged)
+        self.bad(1, "chat", model, "--prompt", "x", "--tokenizer", other, names=[other, model])
+        self.bad(1, "quantize", model, self.folder / "new.mnm", "--tokenizer", other,
+                 names=["damaged"])
+
     def test_no_tokenizer(self):
         alone = self.folder / "alone.ckpt"
         shutil.copy(CHECKPOINT, alone)
