@@ -109,7 +109,8 @@ class Chat(command_line.Case):
 
     def test_the_context_fills(self):
         count = 10 if command_line.THIN else 20
-        turns = "".join(f"tell me more about the {n}th king and his daughter\n" for n in range(count))
+        turns = "".join(f"tell me more about the {n}th king and his daughter\n"
+                        for n in range(count))
         done = mnm("chat", CHECKPOINT, "--seed", "1", "--system", "You tell tales.",
                    "--max-tokens", "40", stdin=turns)
         self.assertEqual(done.returncode, 0, done.stderr)
