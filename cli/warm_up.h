@@ -7,7 +7,9 @@
 #include <atomic>
 #include <cstddef>
 #include <memory>
+#include <system_error>
 #include <thread>
+#include <utility>
 
 namespace mnm::cli {
 
@@ -15,23 +17,30 @@ namespace mnm::cli {
 /// for them one by one. Ends when all are there or the object goes.
 class WarmUp {
   public:
-    explicit WarmUp(std::shared_ptr<const MappedFile> file)
-        : file_(std::move(file)), thread_([this] {
-              constexpr std::size_t page = 4096;
-              const auto bytes = file_->bytes();
-              for (std::size_t i = 0; i < bytes.size() && !over_.load(std::memory_order_relaxed);
-                   i += page) {
-                  static_cast<void>(*const_cast<const volatile std::byte*>(&bytes[i]));
-              }
-          }) {}
+    explicit WarmUp(std::shared_ptr<const MappedFile> file) : file_(std::move(file)) {
+        try {
+            thread_ = std::thread([this] { touch(); });
+        } catch (const std::system_error&) {
+            // No thread to be had: the pages come when they are needed.
+        }
+    }
     ~WarmUp() {
         over_ = true;
-        thread_.join();
+        if (thread_.joinable()) thread_.join();
     }
     WarmUp(const WarmUp&) = delete;
     WarmUp& operator=(const WarmUp&) = delete;
 
   private:
+    void touch() const {
+        constexpr std::size_t page = 4096;
+        const auto bytes = file_->bytes();
+        for (std::size_t i = 0; i < bytes.size() && !over_.load(std::memory_order_relaxed);
+             i += page) {
+            static_cast<void>(*const_cast<const volatile std::byte*>(&bytes[i]));
+        }
+    }
+
     std::shared_ptr<const MappedFile> file_;
     std::atomic<bool> over_ = false;
     std::thread thread_;

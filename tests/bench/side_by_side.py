@@ -37,7 +37,8 @@ def theirs(arguments, prefill, decode):
 
 
 def main():
-    own, _, rest = " ".join(sys.argv[1:]).partition(" -- ")
+    own = sys.argv[1:]
+    cut = own.index("--") if "--" in own else len(own)
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     for name in ("mnm", "llama_bench", "model", "gguf"):
         parser.add_argument(name)
@@ -46,8 +47,8 @@ def main():
     parser.add_argument("--prefill", type=int, default=512)
     parser.add_argument("--decode", type=int, default=128)
     parser.add_argument("--mnm-option", action="append", default=[])
-    arguments = parser.parse_args(own.split())
-    arguments.options = rest.split()
+    arguments = parser.parse_args(own[:cut])
+    arguments.options = own[cut + 1:]
 
     rounds = [(ours(arguments, arguments.prefill, arguments.decode),
                theirs(arguments, arguments.prefill, arguments.decode))
