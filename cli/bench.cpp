@@ -8,13 +8,17 @@
 #include "engine/processors.h"
 #include "engine/session.h"
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <chrono>
 #include <memory>
+#include <numeric>
+#include <span>
 
 namespace mnm::cli {
 namespace {
@@ -153,35 +157,57 @@ Result<Measurement> measure(const BenchOptions& options, std::uint64_t vocab, Se
     return measured;
 }
 
-/// The phases of the middle run, in microseconds per token and as shares.
-std::string profile_text(const Runs& runs, const Demands& demands, bool decoding, double limit) {
-    const Profile& profile = runs.middle().profile;
-    const double tokens = static_cast<double>(runs.tokens);
-    double total = 0;
-    for (const double seconds : profile.seconds())
-        total += seconds;
-    std::string text;
+/// What the middle run spent in a phase and made of it.
+struct PhaseRate {
+    double microseconds = 0; ///< of each token
+    double share = 0;        ///< of the run
+    double work = 0;         ///< per second: bytes when decoding, else multiply-adds; 0: not said
+    double limit_share = 0;  ///< of what the machine can do
+};
+
+std::array<PhaseRate, Profile::phases> phase_rates(const Runs& runs, const Demands& demands,
+                                                   bool decoding, double limit) {
+    const auto& spent = runs.middle().profile.seconds();
+    const double total = std::accumulate(spent.begin(), spent.end(), 0.0);
+    std::array<PhaseRate, Profile::phases> rates;
     for (std::size_t i = 0; i < Profile::phases; ++i) {
-        const double seconds = profile.seconds()[i] / tokens;
-        text += fmt::format("  {:<10}{:>10.2f}{:>8.1f}", Profile::names[i], 1e6 * seconds,
-                            100 * seconds * tokens / total);
+        const double seconds = spent[i] / static_cast<double>(runs.tokens);
+        rates[i].microseconds = 1e6 * seconds;
+        rates[i].share = spent[i] / total;
+        // A prompt's head is computed for its last token alone.
         const bool head_once = !decoding && i == static_cast<std::size_t>(Phase::head);
         const double work = decoding ? demands[i].bytes : demands[i].products;
-        if (work > 0 && !head_once) {
-            text += fmt::format("{:>10.1f}{:>8.1f}", work / seconds / 1e9,
-                                100 * work / seconds / limit);
+        if (work == 0 || head_once) continue;
+        rates[i].work = work / seconds;
+        rates[i].limit_share = rates[i].work / limit;
+    }
+    return rates;
+}
+
+std::string profile_text(std::span<const PhaseRate> rates) {
+    std::string text;
+    for (std::size_t i = 0; i < rates.size(); ++i) {
+        text += fmt::format("  {:<10}{:>10.2f}{:>8.1f}", Profile::names[i], rates[i].microseconds,
+                            100 * rates[i].share);
+        if (rates[i].work > 0) {
+            text +=
+                fmt::format("{:>10.1f}{:>8.1f}", rates[i].work / 1e9, 100 * rates[i].limit_share);
         }
         text += '\n';
     }
     return text;
 }
 
-nlohmann::ordered_json profile_json(const Runs& runs) {
+nlohmann::ordered_json profile_json(std::span<const PhaseRate> rates, const char* work,
+                                    const char* limit) {
     nlohmann::ordered_json phases;
-    const Profile& profile = runs.middle().profile;
-    const double tokens = static_cast<double>(runs.tokens);
-    for (std::size_t i = 0; i < Profile::phases; ++i)
-        phases[Profile::names[i]] = 1e6 * profile.seconds()[i] / tokens;
+    for (std::size_t i = 0; i < rates.size(); ++i) {
+        auto& phase = phases[Profile::names[i]];
+        phase = {{"us_per_token", rates[i].microseconds}, {"share", rates[i].share}};
+        if (rates[i].work == 0) continue;
+        phase[work] = rates[i].work / 1e9;
+        phase[limit] = rates[i].limit_share;
+    }
     return phases;
 }
 
@@ -198,6 +224,8 @@ void report(const BenchOptions& options, const Measurement& measured, const Dema
         products += demand.products;
     const double peak_share = prefill * products / measured.peak;
     const char* level = options.engine.kernels().level;
+    const auto decoding = phase_rates(measured.decode, demands, true, measured.bandwidth);
+    const auto prompt = phase_rates(measured.prefill, demands, false, measured.peak);
 
     if (options.report.json) {
         nlohmann::ordered_json object = {{"decode_tokens_per_second", decode},
@@ -219,8 +247,8 @@ void report(const BenchOptions& options, const Measurement& measured, const Dema
                                          {"kernel", level},
                                          {"threads", parallel.threads()}};
         if (options.profile) {
-            object["decode_phases_us"] = profile_json(measured.decode);
-            object["prefill_phases_us"] = profile_json(measured.prefill);
+            object["decode_phases"] = profile_json(decoding, "gb_s", "bandwidth_share");
+            object["prefill_phases"] = profile_json(prompt, "gmac_s", "integer_peak_share");
         }
         print_json(object);
         return;
@@ -243,10 +271,8 @@ void report(const BenchOptions& options, const Measurement& measured, const Dema
     print(fmt::format("load       {:.2f} ms\nkernel     {}\nthreads    {}{}\n", 1e3 * measured.load,
                       level, parallel.threads(), threads_reason));
     if (!options.profile) return;
-    print("\ndecode      us/token       %      GB/s  % of memory\n" +
-          profile_text(measured.decode, demands, true, measured.bandwidth));
-    print("\nprefill     us/token       %     GMAC/s  % of peak\n" +
-          profile_text(measured.prefill, demands, false, measured.peak));
+    print("\ndecode      us/token       %      GB/s  % of memory\n" + profile_text(decoding));
+    print("\nprefill     us/token       %     GMAC/s  % of peak\n" + profile_text(prompt));
 }
 
 Result<void> bench(BenchOptions options) {

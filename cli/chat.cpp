@@ -8,7 +8,9 @@
 #include "cli/tokenizer_source.h"
 #include "cli/warm_up.h"
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <memory>
 #include <optional>

@@ -6,6 +6,7 @@
 #include "cli/terminal.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <cmath>
 #include <cstdlib>

@@ -5,7 +5,7 @@
 #include "cli/assistant.h"
 #include "cli/line_editor.h"
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include <chrono>
 #include <cstdint>

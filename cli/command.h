@@ -4,9 +4,11 @@
 
 #include "formats/result.h"
 
-#include <CLI/CLI.hpp>
-
 #include <functional>
+
+namespace CLI {
+class App;
+}
 
 namespace mnm::cli {
 

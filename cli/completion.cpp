@@ -4,6 +4,7 @@
 #include "cli/options.h"
 #include "cli/report.h"
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -106,6 +107,11 @@ std::string bash(const CLI::App& app) {
 _mnm() {{
     local current=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD - 1]}}
     local options='' values='' takes_value=''
+    if [ "$current" = = ]; then # --option=value comes as three words
+        current=''
+    elif [ "$previous" = = ]; then
+        previous=${{COMP_WORDS[COMP_CWORD - 2]}}
+    fi
     COMPREPLY=()
     if [ "$COMP_CWORD" -eq 1 ]; then
         COMPREPLY=($(compgen -W '{} {}' -- "$current"))

@@ -5,6 +5,7 @@
 #include "cli/report.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <map>
 

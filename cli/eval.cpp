@@ -9,7 +9,9 @@
 #include "cli/tokenizer_source.h"
 #include "engine/evaluate.h"
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <memory>
@@ -48,6 +50,11 @@ Result<std::vector<EvaluationRow>> read_rows(const EvalOptions& options, const M
     return evaluation_rows(tokens, model.config(), options.rows);
 }
 
+/// Six decimals, and three digits of what those cannot show: the cost of an f16 cache is 1e-7.
+std::string bits(double value) {
+    return value < 1e-4 && value > 0 ? fmt::format("{:.2e}", value) : fmt::format("{:.6f}", value);
+}
+
 std::string evaluation_text(const Evaluation& result, std::size_t rows, std::uint64_t window) {
     std::string text = fmt::format("loss            {:.6f} nats\n"
                                    "perplexity      {:.5f}\n",
@@ -57,12 +64,12 @@ std::string evaluation_text(const Evaluation& result, std::size_t rows, std::uin
     text += fmt::format("targets         {} in {} of up to {} tokens, each from an empty cache\n",
                         grouped(result.targets), counted(rows, "row"), window);
     if (const auto& divergence = result.divergence) {
-        text +=
-            fmt::format("reference loss  {:.6f} nats\n"
-                        "KL divergence   {:.6f} bits mean, {:.6f} 99th percentile, {:.6f} max\n"
-                        "top-1 agreement {:.2f} %\n",
-                        divergence->reference_loss_nats, divergence->kl_mean, divergence->kl_p99,
-                        divergence->kl_max, 100.0 * divergence->top1_agreement);
+        text += fmt::format("reference loss  {:.6f} nats\n"
+                            "KL divergence   {} bits mean, {} 99th percentile, {} max\n"
+                            "top-1 agreement {:.2f} %\n",
+                            divergence->reference_loss_nats, bits(divergence->kl_mean),
+                            bits(divergence->kl_p99), bits(divergence->kl_max),
+                            100.0 * divergence->top1_agreement);
     }
     return text + fmt::format("speed           {:.0f} tokens/s\n", result.tokens_per_second);
 }

@@ -9,6 +9,7 @@
 #include "formats/tokenizer_file.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cstring>

@@ -13,7 +13,9 @@
 #include "engine/conversation.h"
 #include "engine/convert.h"
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <filesystem>
 #include <memory>
@@ -126,7 +128,7 @@ Result<void> export_gguf(const ExportOptions& options) {
         json["pre"] = options.pre;
         json["pretokenizers"] = comparison_json(comparisons);
         print_json(json);
-    } else {
+    } else if (!options.report.quiet) {
         print(conversion_text(options.output, options.type, written));
         print(comparison_text(options, comparisons));
     }

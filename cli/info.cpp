@@ -5,6 +5,9 @@
 #include "cli/options.h"
 #include "cli/report.h"
 
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
 #include <memory>
 
 namespace mnm::cli {

@@ -8,7 +8,9 @@
 #include "cli/terminal.h"
 #include "engine/session.h"
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <charconv>
 #include <filesystem>

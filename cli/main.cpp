@@ -9,6 +9,7 @@
 #include "cli/terminal.h"
 #include "cli/version.h"
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <exception>
@@ -35,16 +36,18 @@ std::string version_text() {
                        joined(kernels::usable_levels()), LineEditor::library());
 }
 
-/// "mnm quantise" means something; the parser alone would say only that it was not expected.
-std::string hint(const CLI::App& app) {
+/// "mnm quantise" means something; the parser alone would say only that a subcommand is required.
+std::string problem_before_a_command(const CLI::App& app, const CLI::ParseError& error) {
     const std::vector<std::string> rest = app.remaining();
-    if (rest.empty() || rest.front().starts_with('-')) return {};
+    if (!rest.empty() && rest.front().starts_with('-')) return error.what();
     std::vector<std::string> names;
     for (const CLI::App* parser : app.get_subcommands([](const CLI::App*) { return true; }))
         names.push_back(parser->get_name());
+    if (rest.empty()) return fmt::format("no command is given; there is {}", joined(names));
+    const std::string unknown = fmt::format("'{}' is not a command", rest.front());
     const std::string name = nearest(names, rest.front(), 2);
-    if (name.empty()) return fmt::format("; the commands are {}", joined(names));
-    return fmt::format("; did you mean {}?", name);
+    return name.empty() ? fmt::format("{}; there is {}", unknown, joined(names))
+                        : fmt::format("{}; did you mean {}?", unknown, name);
 }
 
 /// Help and version ask for an early end, anything else is a usage error.
@@ -61,8 +64,9 @@ int end_of_parsing(const CLI::App& app, const CLI::ParseError& error) {
         return 0;
     }
     const std::string command = named == &app ? "mnm" : "mnm " + named->get_name();
-    print_error(
-        fmt::format("{}{} (see {} --help)", error.what(), named == &app ? hint(app) : "", command));
+    const std::string problem =
+        named == &app ? problem_before_a_command(app, error) : std::string(error.what());
+    print_error(fmt::format("{} (see {} --help)", problem, command));
     return 2;
 }
 

@@ -4,6 +4,7 @@
 
 #include "engine/processors.h"
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -60,8 +61,11 @@ CLI::Validator one_of(std::vector<std::string> names) {
     return CLI::Validator(
         [names = std::move(names)](std::string& value) -> std::string {
             if (std::find(names.begin(), names.end(), value) != names.end()) return {};
-            return fmt::format("'{}' is not offered; there is {} (nearest: {})", value,
-                               joined(names), nearest(names, value));
+            const std::string near = nearest(names, value, 2);
+            return fmt::format("'{}' is not offered; there is {}{}", value, joined(names),
+                               near.empty() || distance(near, value) >= value.size()
+                                   ? ""
+                                   : fmt::format(" (nearest: {})", near));
         },
         listed);
 }
@@ -95,7 +99,8 @@ void add_json(CLI::App& parser, OutputOptions& options) {
 }
 
 void add_quiet(CLI::App& parser, OutputOptions& options) {
-    parser.add_flag("-q,--quiet", options.quiet, "No progress and no notes on standard error");
+    parser.add_flag("-q,--quiet", options.quiet,
+                    "No progress, no notes, and no report of a file that was written");
 }
 
 unsigned ThreadOptions::count() const {

@@ -5,12 +5,15 @@
 #include "engine/parallel.h"
 #include "engine/session.h"
 
-#include <CLI/CLI.hpp>
-
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
+
+namespace CLI {
+class App;
+class Validator;
+}
 
 namespace mnm::cli {
 
@@ -36,7 +39,7 @@ struct EngineOptions : ThreadOptions {
 /// --threads, --kernel (also MNM_KERNEL) and --cache.
 void add_engine(CLI::App& parser, EngineOptions& options);
 
-/// Refuses, with the list and the nearest name, a value that is not one of `names`.
+/// Refuses, with the list and the nearest name if one is near, a value that is not one of `names`.
 CLI::Validator one_of(std::vector<std::string> names);
 /// Digits alone, below 2^64; CLI11 lets -1 wrap around.
 CLI::Validator whole_number();

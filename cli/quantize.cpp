@@ -12,7 +12,9 @@
 #include "engine/conversation.h"
 #include "engine/convert.h"
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <filesystem>
 #include <memory>
@@ -91,7 +93,7 @@ Result<void> quantize(const QuantizeOptions& options) {
     if (is_standard_output(options.output)) return {}; // a report would follow the model
     if (options.report.json) {
         print_json(conversion_json(options.output, options.format, options.type, written));
-    } else {
+    } else if (!options.report.quiet) {
         print(conversion_text(options.output, options.type, written));
     }
     return {};

@@ -5,6 +5,8 @@
 #include "cli/terminal.h"
 #include "engine/conversation.h"
 
+#include <nlohmann/json.hpp>
+
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>

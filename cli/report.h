@@ -2,7 +2,7 @@
 // What the program says: results on standard output, notes and errors on standard error.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include <cstdint>
 #include <string>

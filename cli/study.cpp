@@ -7,7 +7,9 @@
 #include "engine/machine_limits.h"
 #include "formats/atomic_file.h"
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <charconv>

@@ -9,8 +9,7 @@
 #include "engine/model.h"
 #include "formats/result.h"
 
-#include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include <optional>
 #include <string>

@@ -2,6 +2,8 @@
 // A study for scripts.
 #include "cli/study.h"
 
+#include <nlohmann/json.hpp>
+
 #include <cmath>
 
 namespace mnm::cli {

@@ -5,7 +5,9 @@
 #include "cli/report.h"
 #include "cli/tokenizer_source.h"
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <cerrno>
 #include <cstdio>

@@ -160,8 +160,15 @@ class Evaluate(command_line.Case):
         result = self.json("bench", model, *flags, "--depth", "100", "--cache", "f16", "--profile")
         phases = ["qkv", "attention", "output", "gate_up", "down", "head", "other"]
         for run in ("decode", "prefill"):
-            times = result[f"{run}_phases_us"]
-            self.assertEqual(list(times), phases)
+            parts = result[f"{run}_phases"]
+            self.assertEqual(list(parts), phases)
+            self.assertAlmostEqual(sum(part["share"] for part in parts.values()), 1)
+            work, share, limit = {
+                "decode": ("gb_s", "bandwidth_share", "read_bandwidth_gb_s"),
+                "prefill": ("gmac_s", "integer_peak_share", "integer_peak_gmac_s")}[run]
+            down = parts["down"]
+            self.assertAlmostEqual(down[share], down[work] / result[limit])
+            times = {name: part["us_per_token"] for name, part in parts.items()}
             # Parts of a token's time, of which nothing is counted twice.
             whole = 1e6 / result[f"{run}_tokens_per_second"]
             self.assertLessEqual(sum(times.values()), 1.0001 * whole)

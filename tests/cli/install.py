@@ -67,6 +67,9 @@ class Install(command_line.Case):
         self.assertEqual(completed("mnm", "chat", "--top"), ["--top-p", "--top-k"])
         self.assertEqual(completed("mnm", "quantize", "--type", "q"), ["q8", "q4"])
         self.assertEqual(completed("mnm", "completion", "z"), ["zsh"])
+        # bash splits at the equals sign.
+        self.assertEqual(completed("mnm", "chat", "--cache", "="), ["f32", "f16", "q8"])
+        self.assertEqual(completed("mnm", "chat", "--cache", "=", "q"), ["q8"])
         self.assertIn("ref", completed("mnm", "bench", "--kernel", ""))
         self.assertEqual(completed("mnm", "eval", "--data", "--"), [])
 

@@ -49,14 +49,19 @@ class Usage(command_line.Case):
     def test_a_bad_type_lists_the_types(self):
         self.bad(2, "quantize", CHECKPOINT, "o.mnm", "--type", "q9",
                  names=["q8, q4, f32", "nearest"])
-        self.bad(2, "quantize", CHECKPOINT, "o.mnm", "--type", "f16", names=["q8, q4, f32"])
+        said = self.bad(2, "quantize", CHECKPOINT, "o.mnm", "--type", "bfloat16",
+                        names=["q8, q4, f32"])
+        self.assertNotIn("nearest", said)
         self.bad(2, "gguf", CHECKPOINT, "o.gguf", "--type", "q4km", names=["nearest: q4_0"])
         self.bad(2, "gguf", CHECKPOINT, "o.gguf", "--pre", "nanochat", names=["llama-bpe, qwen2"])
 
     def test_a_near_miss_gets_a_hint(self):
         for typed, meant in (("quantise", "quantize"), ("evall", "eval"), ("inf", "info")):
             self.bad(2, typed, CHECKPOINT, "o.mnm", names=[f"did you mean {meant}?"])
-        self.assertNotIn("did you mean", self.bad(2, "nonsense", names=["quantize, chat, eval"]))
+        said = self.bad(2, "nonsense",
+                        names=["'nonsense' is not a command", "quantize, chat, eval"])
+        self.assertNotIn("did you mean", said)
+        self.bad(2, names=["no command", "quantize, chat, eval", "mnm --help"])
 
     def test_kernels_can_be_forced(self):
         for environment in ({}, {"MNM_KERNEL": "nonsense"}):
