@@ -24,6 +24,7 @@ class Parallel {
     /// on timing, so a body must give the same bits however [0, n) is cut.
     /// About `parts_per_thread` ranges for each thread: many even out threads that other programs
     /// hold up, few read memory in longer pieces.
+    /// What a body throws is thrown again here, after all ranges have ended: the first of them.
     template <class Body>
     void for_ranges(std::size_t n, std::size_t grain, Body&& body,
                     std::size_t parts_per_thread = many_parts) {
@@ -37,6 +38,7 @@ class Parallel {
     }
 
     /// Runs body() inside the team, so that the regions it opens start without entering it anew.
+    /// @throws std::runtime_error where the system gives no threads, and what body throws
     template <class Body>
     void enter(Body&& body) {
         using Plain = std::remove_reference_t<Body>;

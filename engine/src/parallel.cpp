@@ -3,6 +3,8 @@
 // together regions are handed out through one atomic word, which takes well under a microsecond.
 #include "engine/parallel.h"
 
+#include <fmt/format.h>
+
 #include <oneapi/tbb/blocked_range.h>
 #include <oneapi/tbb/global_control.h>
 #include <oneapi/tbb/parallel_for.h>
@@ -11,7 +13,10 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <exception>
+#include <stdexcept>
 #include <thread>
+#include <utility>
 
 #if defined(__x86_64__) || defined(_M_X64)
 #include <immintrin.h>
@@ -67,7 +72,11 @@ struct Parallel::Team {
             const auto start = [&](std::size_t i) {
                 return std::min(n, grains * i / parts * grain);
             };
-            function(context, start(next), start(next + 1), worker);
+            try {
+                function(context, start(next), start(next + 1), worker);
+            } catch (...) { // without this part's end the caller would wait for ever
+                if (!failed.exchange(true)) failure = std::current_exception();
+            }
             done.fetch_add(1, std::memory_order_release);
             helped = true;
             word = board.load(std::memory_order_acquire);
@@ -90,6 +99,21 @@ struct Parallel::Team {
         return static_cast<unsigned>(tbb::this_task_arena::current_thread_index());
     }
 
+    /// A pass, on the caller's thread; sends the others home also where it ends by an exception.
+    struct Together {
+        explicit Together(Team& t) : team(t) {
+            team.caller = worker();
+            team.together = true;
+        }
+        ~Together() {
+            team.together = false;
+            team.over.store(true, std::memory_order_release);
+        }
+        Together(const Together&) = delete;
+        Together& operator=(const Together&) = delete;
+        Team& team;
+    };
+
     tbb::global_control limit; // allows more threads than processors when asked for
     tbb::task_arena arena;
     bool together = false; ///< between the beginning and the end of a pass; the caller's alone
@@ -102,6 +126,8 @@ struct Parallel::Team {
     std::size_t n = 0;
     std::size_t grain = 1;
     std::uint64_t region = 0;
+    std::atomic<bool> failed{false};
+    std::exception_ptr failure; ///< of the part that failed first; read when all have ended
 
     alignas(64) std::atomic<std::uint64_t> board{0};
     alignas(64) std::atomic<std::uint64_t> done{0};
@@ -120,25 +146,29 @@ void Parallel::run_inside(void (*function)(void*), void* context) {
     }
     Team& team = *team_;
     team.over.store(false, std::memory_order_relaxed);
-    team.arena.execute([&] {
-        const std::thread::id caller = std::this_thread::get_id();
-        bool begun = false; // the caller's alone
-        tbb::parallel_for(
-            tbb::blocked_range<unsigned>(0, threads_, 1),
-            [&](const tbb::blocked_range<unsigned>&) {
-                if (std::this_thread::get_id() == caller && !begun) {
-                    begun = true;
-                    team.caller = Team::worker();
-                    team.together = true;
-                    function(context);
-                    team.together = false;
-                    team.over.store(true, std::memory_order_release);
-                } else {
-                    team.serve(Team::worker()); // at once when the pass is over
-                }
-            },
-            tbb::static_partitioner());
-    });
+    bool begun = false; // the caller's alone
+    try {
+        team.arena.execute([&] {
+            const std::thread::id caller = std::this_thread::get_id();
+            tbb::parallel_for(
+                tbb::blocked_range<unsigned>(0, threads_, 1),
+                [&](const tbb::blocked_range<unsigned>&) {
+                    if (std::this_thread::get_id() == caller && !begun) {
+                        begun = true;
+                        const Team::Together pass(team);
+                        function(context);
+                    } else {
+                        team.serve(Team::worker()); // at once when the pass is over
+                    }
+                },
+                tbb::static_partitioner());
+        });
+    } catch (const std::exception& error) {
+        if (begun) throw;
+        throw std::runtime_error(fmt::format("{} threads could not be started ({}); --threads 1 "
+                                             "needs no others",
+                                             threads_, error.what()));
+    }
 }
 
 void Parallel::run(std::size_t n, std::size_t grain, std::size_t parts_per_thread,
@@ -166,6 +196,10 @@ void Parallel::run(std::size_t n, std::size_t grain, std::size_t parts_per_threa
     team.help(team.caller);
     for (Patience patience; team.done.load(std::memory_order_acquire) < parts;)
         patience.wait();
+    if (team.failed.load(std::memory_order_relaxed)) {
+        team.failed.store(false, std::memory_order_relaxed);
+        std::rethrow_exception(std::exchange(team.failure, nullptr));
+    }
 }
 
 } // namespace mnm
