@@ -159,7 +159,7 @@ Result<AtomicFile> AtomicFile::create(const std::string& path) {
         const int code = errno;
         unfinished.remove(file.slot_);
         file.slot_ = -1;
-        if (code == ENOENT || code == ENOTDIR)
+        if ((code == ENOENT || code == ENOTDIR) && ::access(folder.c_str(), F_OK) != 0)
             return Error{fmt::format("{}: the folder {} does not exist", path, folder)};
         return Error{fmt::format("{}: cannot write in the folder {}: {}", path, folder,
                                  std::strerror(code))};

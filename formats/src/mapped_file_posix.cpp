@@ -81,7 +81,8 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& pa
     if (::fstat(handle, &status) != 0) return failed();
     if (S_ISDIR(status.st_mode)) return Error{fmt::format("{}: is a directory", path)};
     if (!S_ISREG(status.st_mode))
-        return Error{fmt::format("{}: is not a regular file, so it cannot be mapped", path)};
+        return Error{
+            fmt::format("{}: is a pipe or a device, where a file is needed: save it first", path)};
     if (status.st_size == 0) return Error{fmt::format("{}: the file is empty", path)};
     if (static_cast<std::uintmax_t>(status.st_size) > SIZE_MAX)
         return Error{fmt::format("{}: {} bytes do not fit the address space", path,

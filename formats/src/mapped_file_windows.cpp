@@ -35,7 +35,8 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& pa
                                     FILE_ATTRIBUTE_NORMAL, nullptr)};
     if (handle.value == INVALID_HANDLE_VALUE) return failed();
     if (GetFileType(handle.value) != FILE_TYPE_DISK)
-        return Error{fmt::format("{}: is not a regular file, so it cannot be mapped", path)};
+        return Error{
+            fmt::format("{}: is a pipe or a device, where a file is needed: save it first", path)};
 
     LARGE_INTEGER size;
     if (!GetFileSizeEx(handle.value, &size)) return failed();
