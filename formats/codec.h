@@ -15,8 +15,16 @@ namespace mnm {
 
 enum class WeightType : std::uint32_t { f32, q8, q4, f16, q8_0, q4_0 };
 
+/// The search of docs/numerics.md over one group of 32 weights w, of which `first` is the first of
+/// the largest magnitude `max`: the best 1/scale and the scale refitted to what it rounds to.
+using Q4Search = void (*)(const float* w, float first, float max, float* inverse,
+                          float* scale) noexcept;
+
 struct EncodeOptions {
     bool fit = true; ///< q4, q4_0: search the scale (docs/numerics.md); false: max/7, or ggml's own
+    /// Does the search; null: the codec itself does. The kernels' (kernels::Kernels::fit_q4) give
+    /// the same bits sooner.
+    Q4Search search = nullptr;
 };
 
 struct Codec {

@@ -26,6 +26,13 @@ inline constexpr std::size_t key_block = 64;
 /// Values of a head and what attention makes of them are padded with zeros to a multiple of this.
 inline constexpr std::size_t lanes = 16;
 
+/// What 1/scale times the first largest weight of a q4 group may be, or (the last one) times the
+/// largest magnitude: -7.1 to -8.9 in tenths, and 7.
+inline constexpr std::size_t q4_candidates = 20;
+constexpr float q4_candidate(std::size_t i) noexcept {
+    return i + 1 == q4_candidates ? 7.0f : static_cast<float>(-71 - static_cast<int>(i)) / 10.0f;
+}
+
 /// Activation vectors quantised by Kernels::quantize.
 struct QuantizedRows {
     const std::int8_t* q;    ///< [count][cols], in [-127, 127]
@@ -129,6 +136,13 @@ struct Kernels {
     void (*exp)(const float* x, std::size_t n, float* y) noexcept;
     /// Index of the first maximum; n at least 1.
     std::size_t (*argmax)(const float* x, std::size_t n) noexcept;
+
+    /// Among the candidates for 1/scale of a group w that for which (sum wq)^2 / sum q^2 is largest
+    /// (the first of equals), q = round-to-even(w * inverse) in [-8, 7]; and scale = sum wq / sum
+    /// q^2. Sums keep four lanes and end as (0 + 1) + (2 + 3). `first` is the first of the weights
+    /// of largest magnitude `max`, which is neither zero nor so small or large that a square is not
+    /// a normal number.
+    void (*fit_q4)(const float* w, float first, float max, float* inverse, float* scale) noexcept;
 
     /// For measuring a machine: the sum of n words, n a multiple of 64, by the widest plain reads.
     std::uint64_t (*sum_words)(const std::uint64_t* words, std::size_t n) noexcept;

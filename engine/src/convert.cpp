@@ -3,6 +3,7 @@
 #include "engine/convert.h"
 
 #include "engine/src/finite.h"
+#include "kernels/kernels.h"
 
 #include <fmt/format.h>
 #include <xxhash.h>
@@ -40,7 +41,8 @@ class Converter {
     Converter(const ModelFile& source, const WritePlan& plan, const ConvertOptions& options,
               Parallel& parallel)
         : source_(source), plan_(plan), options_(options), parallel_(parallel),
-          hashes_(plan.tensors.size()) {
+          encode_options_(options.encode), hashes_(plan.tensors.size()) {
+        if (encode_options_.search == nullptr) encode_options_.search = kernels::best().fit_q4;
         for (const PlannedTensor& tensor : plan.tensors)
             total_ += tensor.rows * tensor.cols;
     }
@@ -112,7 +114,7 @@ class Converter {
                     }
                     return;
                 }
-                to.encode(values, 1, planned.cols, options_.encode, data + r * data_bytes,
+                to.encode(values, 1, planned.cols, encode_options_, data + r * data_bytes,
                           scale_bytes == 0 ? nullptr : scales + r * scale_bytes);
             }
         });
@@ -172,6 +174,7 @@ class Converter {
     const WritePlan& plan_;
     const ConvertOptions& options_;
     Parallel& parallel_;
+    EncodeOptions encode_options_;
     std::vector<PlaneHashes> hashes_;
     std::uint64_t done_ = 0;
     std::uint64_t total_ = 0;

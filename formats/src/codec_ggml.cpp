@@ -88,7 +88,7 @@ void encode_q4_0(const float* source, std::uint64_t rows, std::uint64_t cols,
         const float* x = source + g * weight_group;
         std::byte* block = data + g * q4_0_block;
         if (options.fit)
-            store_scale(block, fit_group(x, block + 2));
+            store_scale(block, fit_group(x, options.search, block + 2));
         else
             plain_q4_0(x, block);
     }

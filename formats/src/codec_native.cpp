@@ -3,6 +3,7 @@
 #include "formats/src/codecs.h"
 #include "formats/src/float4.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
@@ -70,80 +71,70 @@ constexpr float candidates[candidate_count] = {-7.1f, -7.2f, -7.3f, -7.4f, -7.5f
                                                -7.8f, -7.9f, -8.0f, -8.1f, -8.2f, -8.3f, -8.4f,
                                                -8.5f, -8.6f, -8.7f, -8.8f, -8.9f, 7.0f};
 
-/// Each candidate for 1/scale, and what the rounding makes of it.
-struct Fits {
-    float inverse[candidate_count];
-    float wq[candidate_count];    ///< sum of w q
-    float qq[candidate_count];    ///< sum of q q
-    float merit[candidate_count]; ///< wq^2 / qq: the larger, the smaller the error
-};
-
-/// Four candidates side by side, so that no step has to wait for one that was just begun.
-void fit_candidates(const Float4 (&w)[8], float first, float max, Fits& fits) {
+/// The definition; four candidates side by side, so that no step has to wait for one that was just
+/// begun.
+void search_scale(const float* x, float first, float max, float* best, float* scale) noexcept {
+    Float4 w[8];
+    for (int k = 0; k < 8; ++k)
+        w[k] = load4(x + 4 * k);
+    float most = -1.0f;
     for (std::size_t c = 0; c < candidate_count; c += 4) {
         const bool last = c + 4 == candidate_count;
         const float over[4] = {first, first, first, last ? max : first};
-        const Float4 inverse = load4(candidates + c) / load4(over);
-        store4(inverse, fits.inverse + c);
-        Float4 wq[4], qq[4];
+        float inverse[4], merit[4], wq[4], qq[4];
+        store4(load4(candidates + c) / load4(over), inverse);
+        Float4 wqs[4], qqs[4];
         for (int i = 0; i < 4; ++i) {
-            const Float4 by = all4(fits.inverse[c + static_cast<std::size_t>(i)]);
-            wq[i] = qq[i] = all4(0.0f);
-            for (int k = 0; k < 8; ++k) {
-                const Float4 q = rounded(w[k], by);
-                wq[i] = wq[i] + w[k] * q;
-                qq[i] = qq[i] + q * q;
+            const Float4 by = all4(inverse[i]);
+            wqs[i] = qqs[i] = all4(0.0f);
+            for (const Float4& v : w) {
+                const Float4 q = rounded(v, by);
+                wqs[i] = wqs[i] + v * q;
+                qqs[i] = qqs[i] + q * q;
             }
         }
-        const Float4 wqs = sum4_each(wq[0], wq[1], wq[2], wq[3]);
-        const Float4 qqs = sum4_each(qq[0], qq[1], qq[2], qq[3]);
-        store4(wqs, fits.wq + c);
-        store4(qqs, fits.qq + c);
-        store4((wqs * wqs) / qqs, fits.merit + c);
+        const Float4 all_wq = sum4_each(wqs[0], wqs[1], wqs[2], wqs[3]);
+        const Float4 all_qq = sum4_each(qqs[0], qqs[1], qqs[2], qqs[3]);
+        store4(all_wq, wq);
+        store4(all_qq, qq);
+        store4((all_wq * all_wq) / all_qq, merit); // the larger, the smaller the error
+        for (int i = 0; i < 4; ++i) {
+            if (!(merit[i] > most)) continue;
+            most = merit[i];
+            *best = inverse[i];
+            *scale = wq[i] / qq[i];
+        }
     }
 }
 
 } // namespace
 
-float fit_group(const float* x, std::byte* nibbles) {
-    Float4 w[8];
-    for (int k = 0; k < 8; ++k)
-        w[k] = load4(x + 4 * k);
+float fit_group(const float* x, Q4Search search, std::byte* nibbles) {
     float max = max_magnitude(x, weight_group);
     if (!(max > 0.0f)) {
         for (int j = 0; j < 16; ++j)
             nibbles[j] = std::byte{0x88};
         return 0.0f;
     }
-    float first = 0.0f;
-    for (std::uint64_t i = 0; i < weight_group; ++i)
-        if (std::fabs(x[i]) == max) {
-            first = x[i];
-            break;
-        }
+    float first = *std::find_if(x, x + weight_group, [&](float v) { return std::fabs(v) == max; });
     float after = 1.0f;
+    float lifted[weight_group];
     if (max < tiny || max > huge) {
         const float before = max < tiny ? lift : 1.0f / lift;
         after = 1.0f / before;
-        for (Float4& v : w)
-            v = v * all4(before);
+        std::transform(x, x + weight_group, lifted, [&](float v) { return v * before; });
+        x = lifted;
         max *= before;
         first *= before;
     }
 
-    Fits fits;
-    fit_candidates(w, first, max, fits);
-    std::size_t best = 0;
-    for (std::size_t c = 1; c < candidate_count; ++c)
-        best = fits.merit[c] > fits.merit[best] ? c : best;
-
+    float inverse = 0.0f, scale = 0.0f;
+    (search != nullptr ? search : search_scale)(x, first, max, &inverse, &scale);
     std::int32_t q[weight_group];
-    for (int k = 0; k < 8; ++k) {
-        const Float4 biased = rounded(w[k], all4(fits.inverse[best])) + all4(8.0f);
-        store_integers(biased, q + 4 * k);
-    }
+    for (std::size_t k = 0; k < weight_group; k += 4)
+        store_integers(rounded(load4(x + k), all4(inverse)) + all4(8.0f), q + k);
     pack(q, nibbles);
-    return fits.wq[best] / fits.qq[best] * after;
+    return scale * after;
 }
 
 void encode_q8(const float* source, std::uint64_t rows, std::uint64_t cols, const EncodeOptions&,
@@ -172,8 +163,8 @@ void encode_q4(const float* source, std::uint64_t rows, std::uint64_t cols,
                const EncodeOptions& options, std::byte* data, std::byte* scales) {
     for (std::uint64_t g = 0; g < rows * cols / weight_group; ++g) {
         const float* x = source + g * weight_group;
-        const float scale =
-            options.fit ? fit_group(x, data + g * 16) : plain_group(x, data + g * 16);
+        const float scale = options.fit ? fit_group(x, options.search, data + g * 16)
+                                        : plain_group(x, data + g * 16);
         std::memcpy(scales + 4 * g, &scale, 4);
     }
 }

@@ -40,6 +40,6 @@ void encode_q4_0(const float*, std::uint64_t, std::uint64_t, const EncodeOptions
 void decode_q4_0(const std::byte*, const std::byte*, std::uint64_t, std::uint64_t, float*);
 
 /// The fitted search over one group of 32: writes its 16 bytes of nibbles, returns the scale.
-float fit_group(const float* x, std::byte* nibbles);
+float fit_group(const float* x, Q4Search search, std::byte* nibbles);
 
 } // namespace mnm

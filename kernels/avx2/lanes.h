@@ -85,6 +85,21 @@ Lanes held(Lanes x) noexcept {
     return x;
 }
 
+Lanes repeated(const float* p) noexcept {
+    const __m256 twice = _mm256_broadcast_ps(reinterpret_cast<const __m128*>(p));
+    return {twice, twice};
+}
+__m256 quarter_sums_8(__m256 x) noexcept {
+    const __m256 pairs = _mm256_add_ps(x, _mm256_permute_ps(x, 0xB1));
+    return _mm256_add_ps(pairs, _mm256_permute_ps(pairs, 0x4E));
+}
+Lanes quarter_sums(Lanes x) noexcept {
+    return {quarter_sums_8(x.low), quarter_sums_8(x.high)};
+}
+Lanes clamped(Lanes x, float low, float high) noexcept {
+    return smaller(larger(x, splat(low)), splat(high));
+}
+
 Lanes zero_below(Lanes x, float limit, Lanes y) noexcept {
     const __m256 bound = _mm256_set1_ps(limit);
     return {_mm256_and_ps(_mm256_cmp_ps(x.low, bound, _CMP_NLT_UQ), y.low),

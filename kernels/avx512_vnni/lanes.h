@@ -78,6 +78,17 @@ Lanes held(Lanes x) noexcept {
     return x;
 }
 
+Lanes repeated(const float* p) noexcept {
+    return _mm512_broadcast_f32x4(_mm_loadu_ps(p));
+}
+Lanes quarter_sums(Lanes x) noexcept {
+    const __m512 pairs = _mm512_add_ps(x, _mm512_permute_ps(x, 0xB1));
+    return _mm512_add_ps(pairs, _mm512_permute_ps(pairs, 0x4E));
+}
+Lanes clamped(Lanes x, float low, float high) noexcept {
+    return smaller(larger(x, splat(low)), splat(high));
+}
+
 Lanes zero_below(Lanes x, float limit, Lanes y) noexcept {
     return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(x, splat(limit), _CMP_NLT_UQ), y);
 }

@@ -164,6 +164,23 @@ Lanes held(Lanes x) noexcept {
     return x;
 }
 
+Lanes repeated(const float* p) noexcept {
+    const Vector v = simde_mm_loadu_ps(p);
+    return {{v, v, v, v}};
+}
+Lanes quarter_sums(Lanes x) noexcept {
+    for (Vector& v : x.v) {
+        v = simde_mm_add_ps(v, simde_mm_shuffle_ps(v, v, SIMDE_MM_SHUFFLE(2, 3, 0, 1)));
+        v = simde_mm_add_ps(v, simde_mm_shuffle_ps(v, v, SIMDE_MM_SHUFFLE(1, 0, 3, 2)));
+    }
+    return x;
+}
+Lanes clamped(Lanes x, float low, float high) noexcept {
+    for (Vector& v : x.v)
+        v = simde_mm_min_ps(simde_mm_max_ps(v, simde_mm_set1_ps(low)), simde_mm_set1_ps(high));
+    return x;
+}
+
 Lanes zero_below(Lanes x, float limit, Lanes y) noexcept {
     const Vector bound = simde_mm_set1_ps(limit);
     return each(x, y, [bound](Vector a, Vector b) {

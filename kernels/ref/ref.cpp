@@ -334,6 +334,27 @@ uint64_t sum_words(const uint64_t* words, size_t n) noexcept {
     return sums[0];
 }
 
+void fit_q4(const float* w, float first, float max, float* inverse, float* scale) noexcept {
+    float most = -1.0f;
+    for (size_t c = 0; c < q4_candidates; ++c) {
+        const float factor = q4_candidate(c) / (c + 1 < q4_candidates ? first : max);
+        float wq[4] = {}, qq[4] = {};
+        for (size_t i = 0; i < group; ++i) {
+            const float turned = w[i] * factor;
+            const float limited = turned < -8.0f ? -8.0f : turned > 7.0f ? 7.0f : turned;
+            const float q = (limited + round_magic) - round_magic;
+            wq[i % 4] += w[i] * q;
+            qq[i % 4] += q * q;
+        }
+        const float wqs = (wq[0] + wq[1]) + (wq[2] + wq[3]);
+        const float qqs = (qq[0] + qq[1]) + (qq[2] + qq[3]);
+        if (!(wqs * wqs / qqs > most)) continue;
+        most = wqs * wqs / qqs;
+        *inverse = factor;
+        *scale = wqs / qqs;
+    }
+}
+
 uint64_t dot_loop(uint64_t count) noexcept {
     // Volatile, for the compiler would know the result.
     volatile int8_t source = 3;
@@ -363,6 +384,7 @@ void install_ref(Kernels& table) noexcept {
     table.softmax = softmax;
     table.exp = exp_all;
     table.argmax = argmax;
+    table.fit_q4 = fit_q4;
     table.sum_words = sum_words;
     table.dot_loop = dot_loop;
 }

@@ -12,6 +12,9 @@
 //   fused_1(a, b, c)         one fused multiply-add
 //   quantize                 as in kernels/table.h (integer instructions differ too much)
 //   turned(x, cos_sin)       pairs (a, b) by pairs (c, s): fused(a, c, -(b*s)), fused(b, c, a*s)
+//   repeated(p)              four floats, four times
+//   quarter_sums(x)          in each lane (a + b) + (c + d) of its quarter
+//   clamped(x, low, high)    no NaN among them
 //   held(x)                  x, kept in a register where its load would be repeated
 //   load_stored(p)           sixteen half floats (uint16_t) or int8 as floats
 //   f32_rows, f32_tokens     tile of matmul_f32
@@ -125,6 +128,7 @@ void swiglu(const float* gate, const float* up, size_t n, float* y) noexcept {
 }
 
 #include "kernels/src/attention_kernels.h"
+#include "kernels/src/fit_kernels.h"
 
 float softmax(const float* x, size_t n, float scale, float* y) noexcept {
     Lanes top = splat(x[0]);
@@ -164,4 +168,5 @@ void install_float_kernels(Kernels& table) noexcept {
     table.attend_finish = attend_finish;
     table.softmax = softmax;
     table.exp = exp_all;
+    table.fit_q4 = fit_q4;
 }

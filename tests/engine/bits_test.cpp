@@ -5,7 +5,9 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <cmath>
 #include <cstring>
+#include <random>
 #include <utility>
 
 using namespace mnm;
@@ -33,6 +35,30 @@ BOOST_AUTO_TEST_CASE(do_not_depend_on_level_threads_or_batches) {
                 }
             }
         }
+    }
+}
+
+BOOST_AUTO_TEST_CASE(the_search_for_a_scale_has_the_codecs_bits_on_every_level) {
+    const std::uint64_t rows = thin() ? 8 : 200, cols = 320;
+    std::vector<float> x(rows * cols);
+    std::mt19937 engine(5);
+    std::normal_distribution<float> normal;
+    // From denormal to nearly infinite groups, as the codec takes them; ties and zeros among them.
+    for (std::size_t i = 0; i < x.size(); ++i) {
+        const int power = static_cast<int>(i / 32 % 25) * 10 - 135;
+        x[i] = std::ldexp(normal(engine), power) * (i % 7 != 0 ? 1.0f : 0.0f);
+        if (i / 320 % 5 == 0) x[i] = std::copysign(1.0f, x[i]);
+    }
+    for (const WeightType type : {WeightType::q4, WeightType::q4_0}) {
+        const Codec& to = codec(type);
+        const auto encoded = [&](Q4Search search) {
+            const std::size_t data = to.data_row_bytes(cols), scales = to.scale_row_bytes(cols);
+            std::vector<std::byte> bytes(rows * (data + scales));
+            to.encode(x.data(), rows, cols, {true, search}, bytes.data(), &bytes[rows * data]);
+            return bytes;
+        };
+        for (const std::string& level : kernels::usable_levels())
+            BOOST_TEST((encoded(kernels::find(level)->fit_q4) == encoded(nullptr)), level);
     }
 }
 

@@ -76,6 +76,36 @@ BOOST_AUTO_TEST_CASE(a_group_too_small_to_scale_becomes_zeros) {
     BOOST_TEST(small.q[0] == 127);
 }
 
+BOOST_AUTO_TEST_CASE(a_q4_scale_has_the_reference_bits_and_a_small_error) {
+    for (const Fill fill : {Fill::random, Fill::outlier, Fill::negative}) {
+        const auto x = floats(group * 200, fill, 34);
+        for (const float* w = x.data(); w != x.data() + x.size(); w += group) {
+            const auto less = [](float a, float b) { return std::fabs(a) < std::fabs(b); };
+            const float first = *std::max_element(w, w + group, less), max = std::fabs(first);
+            float want[2], got[2];
+            reference().fit_q4(w, first, max, &want[0], &want[1]);
+            level_under_test().fit_q4(w, first, max, &got[0], &got[1]);
+            BOOST_TEST(same(want, got, 2));
+            const auto error = [&](float inverse, double scale) {
+                double sum = 0;
+                for (std::size_t i = 0; i < group; ++i) {
+                    // In float, for 7.5 times the largest weight's inverse lies between two.
+                    const double q = std::clamp(std::nearbyint(w[i] * inverse), -8.0f, 7.0f);
+                    sum += (w[i] - q * scale) * (w[i] - q * scale);
+                }
+                return sum;
+            };
+            // Sums in float: what they stand for, sum w^2 - error, is known to 1e-6 of itself.
+            const double found = error(got[0], got[1]) - 1e-6 * error(0, 0);
+            for (int tenths = 71; tenths < 90; ++tenths) {
+                const float by = static_cast<float>(-tenths) / 10.0f;
+                BOOST_TEST(found <= 1.0001 * error(by / first, first / by));
+            }
+            BOOST_TEST(found <= 1.0001 * error(7 / max, max / 7));
+        }
+    }
+}
+
 /// The bound of the specification: 3e-7 relative to libm over [-87, 88].
 BOOST_AUTO_TEST_CASE(exp_is_accurate_and_has_the_reference_bits) {
     std::vector<float> x;

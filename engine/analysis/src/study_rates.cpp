@@ -120,7 +120,7 @@ Result<void> study_stored_types(Workbench& bench) {
             bench.advance();
             continue;
         }
-        const EncodeOptions encode{stored.fit};
+        const EncodeOptions encode{stored.fit, kernels::best().fit_q4};
         Score score;
         if (stored.multiplied) {
             MNM_TRY(const EncodedModel encoded,
