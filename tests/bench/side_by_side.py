@@ -1,35 +1,37 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""mnm and llama-bench (of llama.cpp or ik_llama.cpp) in turn, on one machine, in one run.
+"""mnm, llama.cpp and ik_llama.cpp in turn, on one machine, in one run.
 
-    tests/bench/side_by_side.py MNM LLAMA_BENCH MODEL.mnm MODEL.gguf [--rounds N] [-- OPTION...]
+    tests/bench/side_by_side.py MNM MODEL.mnm MODEL.gguf --peer NAME=COMMAND... [--rounds N]
 
-Options after -- go to llama-bench (ik_llama.cpp is fastest with -rtr 1). Each round runs both, so
-that a machine that slows down slows both; the ratios are of medians.
+Each COMMAND is a llama-bench with options of its own, or llama_cpp_bench.py (ik_llama.cpp is
+fastest with "-rtr 1"). Each round runs all of them, so that a machine that slows down slows all;
+the ratios are of medians.
 """
 import argparse
 import json
 import os
+import shlex
 import statistics
 import subprocess
-import sys
 
 
-def ours(arguments, prefill, decode):
+def ours(arguments):
     command = [arguments.mnm, "bench", arguments.model, "--json", "--quiet", "--repeats", "1",
-               "--prefill", str(prefill), "--decode", str(decode),
-               "--threads", str(arguments.threads), *arguments.mnm_option]
+               "--prefill", str(arguments.prefill), "--decode", str(arguments.decode),
+               "--threads", str(arguments.threads), *shlex.split(arguments.mnm_options)]
     report = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
     return {"decode": report["decode_tokens_per_second"],
             "prefill": report["prefill_tokens_per_second"],
-            "GB/s of plain reads": report["read_bandwidth_gb_s"],
-            "share of them": report["bandwidth_share"],
-            "integer peak, GMAC/s": report["integer_peak_gmac_s"]}
+            "plain reads, GB/s": report["read_bandwidth_gb_s"],
+            "share of them in decoding": report["bandwidth_share"],
+            "dot instruction, GMAC/s": report["integer_peak_gmac_s"],
+            "share of it in the prompt": report["integer_peak_share"]}
 
 
-def theirs(arguments, prefill, decode):
-    command = [arguments.llama_bench, "-m", arguments.gguf, "-p", str(prefill), "-n", str(decode),
-               "-t", str(arguments.threads), "-r", "1", "-o", "json", *arguments.options]
+def theirs(arguments, command):
+    command = [*shlex.split(command), "-m", arguments.gguf, "-p", str(arguments.prefill), "-n",
+               str(arguments.decode), "-t", str(arguments.threads), "-r", "1", "-o", "json"]
     text = subprocess.run(command, check=True, stdout=subprocess.PIPE,
                           stderr=subprocess.DEVNULL).stdout.decode()
     runs = json.loads(text[text.index("["):text.rindex("]") + 1])
@@ -37,36 +39,36 @@ def theirs(arguments, prefill, decode):
 
 
 def main():
-    own = sys.argv[1:]
-    cut = own.index("--") if "--" in own else len(own)
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    for name in ("mnm", "llama_bench", "model", "gguf"):
+    for name in ("mnm", "model", "gguf"):
         parser.add_argument(name)
+    parser.add_argument("--peer", action="append", required=True, metavar="NAME=COMMAND")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--prefill", type=int, default=512)
     parser.add_argument("--decode", type=int, default=128)
-    parser.add_argument("--mnm-option", action="append", default=[])
-    arguments = parser.parse_args(own[:cut])
-    arguments.options = own[cut + 1:]
+    parser.add_argument("--mnm-options", default="", help="for mnm bench, such as '--kernel avx2'")
+    arguments = parser.parse_args()
+    peers = dict(peer.split("=", 1) for peer in arguments.peer)
 
-    rounds = [(ours(arguments, arguments.prefill, arguments.decode),
-               theirs(arguments, arguments.prefill, arguments.decode))
-              for _ in range(arguments.rounds)]
+    results = {name: [] for name in ("mnm", *peers)}
+    for _ in range(arguments.rounds):
+        results["mnm"].append(ours(arguments))
+        for name, command in peers.items():
+            results[name].append(theirs(arguments, command))
 
-    def values(side, key):
-        return [round_[side][key] for round_ in rounds]
+    def median(name, key):
+        return statistics.median(run[key] for run in results[name])
 
-    print(f"{arguments.model} and {arguments.gguf}, {arguments.threads} threads, "
-          f"medians of {arguments.rounds} rounds (lowest to highest)")
+    print(f"{os.path.basename(arguments.model)} and {os.path.basename(arguments.gguf)}, "
+          f"{arguments.threads} threads, medians of {arguments.rounds} rounds (lowest to highest)")
     for key in ("prefill", "decode"):
-        medians = [statistics.median(values(side, key)) for side in (0, 1)]
-        spreads = [f"{min(values(side, key)):.0f} to {max(values(side, key)):.0f}"
-                   for side in (0, 1)]
-        print(f"  {key:8} mnm {medians[0]:8.1f} ({spreads[0]})   "
-              f"llama-bench {medians[1]:8.1f} ({spreads[1]})   {medians[0] / medians[1]:.2f} x")
-    for key in ("GB/s of plain reads", "share of them", "integer peak, GMAC/s"):
-        print(f"  {key}: {statistics.median(values(0, key)):.3g}")
+        for name, runs in results.items():
+            spread = f"({min(r[key] for r in runs):.0f} to {max(r[key] for r in runs):.0f})"
+            ratio = "" if name == "mnm" else f"{median('mnm', key) / median(name, key):7.2f} x"
+            print(f"  {key:8} {name:14} {median(name, key):9.1f} tokens/s {spread:18}{ratio}")
+    for key in list(results["mnm"][0])[2:]:
+        print(f"  {key}: {median('mnm', key):.3g}")
 
 
 main()
