@@ -11,6 +11,8 @@
 #pragma once
 
 constexpr size_t half_block = 8;
+/// How many rows ahead the weights of one token are fetched: 12 KB in the models this is for.
+constexpr size_t q8_rows_ahead = 16, q4_rows_ahead = 32;
 constexpr size_t panel_rows = 16; ///< rows packed at once; the next ones are fetched meanwhile
 
 __m256i load_bytes(const void* p) noexcept {
@@ -81,7 +83,10 @@ void q8_token(const int8_t* w, const float* scale, size_t begin, size_t end, siz
             __m256i s[half_block];
             for (size_t r = 0; r < half_block; ++r) {
                 const int8_t* p = source[r] + g * group;
-                _mm_prefetch(reinterpret_cast<const char*>(p + half_block * cols), _MM_HINT_T0);
+                if (g % 2 == 0) {
+                    _mm_prefetch(reinterpret_cast<const char*>(p + q8_rows_ahead * cols),
+                                 _MM_HINT_T0);
+                }
                 s[r] = Ops::q8_step(_mm256_setzero_si256(), flipped(load_bytes(p)), a);
             }
             acc = add_group(acc, fold_rows(s), Ops::q8_offset * xsum[g], _mm256_set1_ps(xscale[g]));
@@ -110,6 +115,40 @@ void load_q4_scales(const float* const* source, size_t g, size_t count, __m256* 
     out[3] = _mm256_castpd_ps(_mm256_unpackhi_pd(b, d));
 }
 
+/// Two groups of eight rows, side by side in the 128-bit lanes until the end: out[0] and out[1]
+/// hold the eight dots of either. `low` and `high` are the columns 0..15 and 16..31 of both groups.
+void q4_pair(const uint8_t* const* source, size_t offset, __m256i low, __m256i high,
+             __m256i* out) noexcept {
+    const __m256i nibble = _mm256_set1_epi8(15);
+    __m256i s[half_block], quarter[2];
+    for (size_t r = 0; r < half_block; ++r) {
+        const __m256i pairs = load_bytes(source[r] + offset);
+        s[r] = Ops::q4_step(_mm256_setzero_si256(), _mm256_and_si256(pairs, nibble), low);
+        s[r] = Ops::q4_step(s[r], _mm256_and_si256(_mm256_srli_epi16(pairs, 4), nibble), high);
+        s[r] = Ops::q4_finish(s[r]);
+    }
+    for (int i = 0; i < 2; ++i) {
+        const __m256i* v = s + 4 * i;
+        const __m256i a =
+            _mm256_add_epi32(_mm256_unpacklo_epi32(v[0], v[1]), _mm256_unpackhi_epi32(v[0], v[1]));
+        const __m256i b =
+            _mm256_add_epi32(_mm256_unpacklo_epi32(v[2], v[3]), _mm256_unpackhi_epi32(v[2], v[3]));
+        quarter[i] = _mm256_add_epi32(_mm256_unpacklo_epi64(a, b), _mm256_unpackhi_epi64(a, b));
+    }
+    out[0] = _mm256_permute2x128_si256(quarter[0], quarter[1], 0x20);
+    out[1] = _mm256_permute2x128_si256(quarter[0], quarter[1], 0x31);
+}
+
+/// One group of eight rows.
+__m256i q4_single(const uint8_t* const* source, size_t offset, __m256i a) noexcept {
+    __m256i s[half_block];
+    for (size_t r = 0; r < half_block; ++r) {
+        const __m256i w = nibbles(source[r] + offset);
+        s[r] = Ops::q4_finish(Ops::q4_step(_mm256_setzero_si256(), w, a));
+    }
+    return fold_rows(s);
+}
+
 void q4_token(const uint8_t* w, const float* scale, size_t begin, size_t end, size_t cols,
               const int8_t* x, const float* xscale, const int32_t* xsum, float* y,
               bool accumulate) noexcept {
@@ -126,19 +165,33 @@ void q4_token(const uint8_t* w, const float* scale, size_t begin, size_t end, si
         __m256 acc = _mm256_setzero_ps();
         for (size_t g = 0; g < groups; g += 4) {
             const size_t count = groups - g < 4 ? groups - g : 4;
+            for (size_t r = 0; r < half_block; ++r) {
+                _mm_prefetch(reinterpret_cast<const char*>(source[r] + g * (group / 2) +
+                                                           q4_rows_ahead * row_bytes),
+                             _MM_HINT_T0);
+            }
+            // Eight rows of four scales are two cache lines of those ahead.
+            const float* scales_ahead = scale + (row + q4_rows_ahead) * groups + g * half_block;
+            _mm_prefetch(reinterpret_cast<const char*>(scales_ahead), _MM_HINT_T0);
+            _mm_prefetch(reinterpret_cast<const char*>(scales_ahead + 16), _MM_HINT_T0);
             __m256 weight_scales[4];
             load_q4_scales(scales, g, count, weight_scales);
-            for (size_t i = 0; i < count; ++i) {
-                const __m256i a = load_bytes(x + (g + i) * group);
-                __m256i s[half_block];
-                for (size_t r = 0; r < half_block; ++r) {
-                    const uint8_t* p = source[r] + (g + i) * (group / 2);
-                    _mm_prefetch(reinterpret_cast<const char*>(p + half_block * row_bytes),
-                                 _MM_HINT_T0);
-                    s[r] = Ops::q4_finish(Ops::q4_step(_mm256_setzero_si256(), nibbles(p), a));
+            for (size_t i = 0; i < count; i += 2) {
+                const int8_t* a = x + (g + i) * group;
+                const size_t offset = (g + i) * (group / 2), some = count - i < 2 ? 1 : 2;
+                __m256i dots[2];
+                if (some == 2) {
+                    const __m256i x0 = load_bytes(a), x1 = load_bytes(a + group);
+                    q4_pair(source, offset, _mm256_permute2x128_si256(x0, x1, 0x20),
+                            _mm256_permute2x128_si256(x0, x1, 0x31), dots);
+                } else {
+                    dots[0] = q4_single(source, offset, load_bytes(a));
                 }
-                acc = add_group(acc, fold_rows(s), 8 * xsum[g + i],
-                                _mm256_mul_ps(weight_scales[i], _mm256_set1_ps(xscale[g + i])));
+                for (size_t j = 0; j < some; ++j) {
+                    const __m256 factor =
+                        _mm256_mul_ps(weight_scales[i + j], _mm256_set1_ps(xscale[g + i + j]));
+                    acc = add_group(acc, dots[j], 8 * xsum[g + i + j], factor);
+                }
             }
         }
         put(y + row, acc, rows, accumulate);
