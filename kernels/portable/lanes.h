@@ -52,12 +52,28 @@ simde__m128d fused_to_odd(simde__m128d a, simde__m128d b, simde__m128d c) noexce
     return simde_mm_castsi128_pd(simde_mm_add_epi64(bits, change));
 }
 
+/// A sum in double that rounding twice might spoil: it lies between two floats, or below them all,
+/// where they stand less close.
+simde__m128d doubtful(simde__m128d sum) noexcept {
+    const simde__m128i bits = simde_mm_castpd_si128(sum);
+    const simde__m128i rest = simde_mm_and_si128(bits, simde_mm_set1_epi64x(0x1FFFFFFF));
+    const simde__m128i between = simde_mm_cmpeq_epi64(rest, simde_mm_set1_epi64x(0x10000000));
+    const simde__m128d size =
+        simde_mm_castsi128_pd(simde_mm_and_si128(bits, simde_mm_set1_epi64x(0x7FFFFFFFFFFFFFFF)));
+    return simde_mm_or_pd(simde_mm_castsi128_pd(between),
+                          simde_mm_cmplt_pd(size, simde_mm_set1_pd(0x1p-126)));
+}
+
 Vector fused_4(Vector a, Vector b, Vector c) noexcept {
-    const simde__m128d low =
-        fused_to_odd(simde_mm_cvtps_pd(a), simde_mm_cvtps_pd(b), simde_mm_cvtps_pd(c));
-    const simde__m128d high = fused_to_odd(simde_mm_cvtps_pd(simde_mm_movehl_ps(a, a)),
-                                           simde_mm_cvtps_pd(simde_mm_movehl_ps(b, b)),
-                                           simde_mm_cvtps_pd(simde_mm_movehl_ps(c, c)));
+    const simde__m128d a0 = simde_mm_cvtps_pd(a), a1 = simde_mm_cvtps_pd(simde_mm_movehl_ps(a, a));
+    const simde__m128d b0 = simde_mm_cvtps_pd(b), b1 = simde_mm_cvtps_pd(simde_mm_movehl_ps(b, b));
+    const simde__m128d c0 = simde_mm_cvtps_pd(c), c1 = simde_mm_cvtps_pd(simde_mm_movehl_ps(c, c));
+    simde__m128d low = simde_mm_add_pd(simde_mm_mul_pd(a0, b0), c0);
+    simde__m128d high = simde_mm_add_pd(simde_mm_mul_pd(a1, b1), c1);
+    if (simde_mm_movemask_pd(simde_mm_or_pd(doubtful(low), doubtful(high))) != 0) {
+        low = fused_to_odd(a0, b0, c0);
+        high = fused_to_odd(a1, b1, c1);
+    }
     return simde_mm_movelh_ps(simde_mm_cvtpd_ps(low), simde_mm_cvtpd_ps(high));
 }
 #endif

@@ -14,14 +14,21 @@ simde__m128i load_bytes(const void* p) noexcept {
     return simde_mm_loadu_si128(p);
 }
 
-/// Sixteen bytes by sixteen bytes, signed, added to four sums.
+/// Sixteen bytes by sixteen bytes, signed, added to four sums. On x86 bytes are multiplied as they
+/// are: |w| (as unsigned, so -128 is 128) by a with w's sign, whose pairs stay below 2^15.
 simde__m128i dot_16(simde__m128i sums, simde__m128i w, simde__m128i a) noexcept {
+#if defined(SIMDE_X86_SSSE3_NATIVE)
+    const simde__m128i pairs =
+        simde_mm_maddubs_epi16(simde_mm_abs_epi8(w), simde_mm_sign_epi8(a, w));
+    return simde_mm_add_epi32(sums, simde_mm_madd_epi16(pairs, simde_mm_set1_epi16(1)));
+#else
     const simde__m128i low =
         simde_mm_madd_epi16(simde_mm_cvtepi8_epi16(w), simde_mm_cvtepi8_epi16(a));
     const simde__m128i high =
         simde_mm_madd_epi16(simde_mm_cvtepi8_epi16(simde_mm_srli_si128(w, 8)),
                             simde_mm_cvtepi8_epi16(simde_mm_srli_si128(a, 8)));
     return simde_mm_add_epi32(sums, simde_mm_add_epi32(low, high));
+#endif
 }
 
 simde__m128i fold_rows(const simde__m128i* s) noexcept {

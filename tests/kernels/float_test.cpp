@@ -76,6 +76,29 @@ BOOST_AUTO_TEST_CASE(a_group_too_small_to_scale_becomes_zeros) {
     BOOST_TEST(small.q[0] == 127);
 }
 
+/// Sums that a fused multiply-add made of two roundings gets wrong: double's rounding ends between
+/// two floats, or the result is smaller than a normal float.
+BOOST_AUTO_TEST_CASE(a_multiply_add_rounds_once) {
+    const float above = 1 + 0x1p-23f, below = 1 - 0x1p-23f;
+    for (const float unit : {1.0f, 0x1p40f, 0x1p-60f, 0x1p-100f, 0x1p-125f, 0x1p-126f, 0x1p-140f}) {
+        for (const float a : {above, 1.0f, below, -below}) {
+            for (const float b : {above, below, 0x1p-22f, 3.0f}) {
+                for (const float c : {above, below, 2.0f, -above, 0.0f}) {
+                    // Lane 0 is c, then a 2^-24 b more.
+                    float w[2 * lanes] = {c * unit}, x[2 * lanes] = {1};
+                    w[lanes] = a * 0x1p-24f;
+                    x[lanes] = b * unit;
+                    float y = 0;
+                    level_under_test().matmul_f32(w, 0, 1, {x, 1, 2 * lanes}, {&y, 1, false},
+                                                  nullptr);
+                    const float want = std::fma(w[lanes], x[lanes], c * unit);
+                    BOOST_TEST(y == want, a << " " << b << " " << c << " " << unit);
+                }
+            }
+        }
+    }
+}
+
 BOOST_AUTO_TEST_CASE(a_q4_scale_has_the_reference_bits_and_a_small_error) {
     for (const Fill fill : {Fill::random, Fill::outlier, Fill::negative}) {
         const auto x = floats(group * 200, fill, 34);
