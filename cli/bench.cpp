@@ -285,6 +285,7 @@ Result<void> bench(BenchOptions options) {
             Session::create(model, kernels, parallel, options.engine.cache_type()));
 
     if (options.signature) {
+        MNM_CHECK(verify_tensors(model.file()));
         MNM_TRY(const std::uint64_t hash, signature(model, session));
         if (options.report.json) {
             print_json({{"signature", fmt::format("{:016x}", hash)}, {"kernel", kernels.level}});
@@ -303,7 +304,11 @@ Result<void> bench(BenchOptions options) {
     options.decode = std::min(options.decode, context - options.depth);
     MNM_TRY(Measurement measured, measure(options, model.config().vocab, session));
     measured.load = load.count();
-    measured.bandwidth = read_bandwidth(parallel, kernels);
+    try {
+        measured.bandwidth = read_bandwidth(parallel, kernels);
+    } catch (const std::bad_alloc&) {
+        return Error{"not enough memory for measuring how fast it is read: 512 MB"};
+    }
     measured.peak = integer_peak(parallel, kernels);
     const Demands demands = demands_of(model, session, options);
     report(options, measured, demands, model, parallel);
@@ -314,9 +319,12 @@ Result<void> bench(BenchOptions options) {
 
 Command add_bench(CLI::App& app) {
     auto options = std::make_shared<BenchOptions>();
-    CLI::App* parser = app.add_subcommand("bench", "Measure how fast a model runs");
+    CLI::App* parser =
+        app.add_subcommand("bench", "Measure how fast a model runs (memory: 512 MB)");
     const auto count = CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 24);
-    parser->add_option("MODEL", options->model, "Model file or checkpoint")->required();
+    parser->add_option("MODEL", options->model, "Model file or checkpoint")
+        ->required()
+        ->check(file_name());
     parser->add_option("--prefill", options->prefill, "Tokens of the prompt, at most the context")
         ->check(count)
         ->capture_default_str()

@@ -43,7 +43,7 @@ std::uint64_t random_seed() {
 Result<void> answer_once(const ChatOptions& options, Assistant& assistant, std::uint64_t seed) {
     const auto show = [&](std::string_view piece) {
         if (options.report.json) return;
-        print_foreign(piece);
+        print(piece);
         flush_output();
     };
     MNM_TRY(const Reply reply, assistant.answer(*options.prompt, show, nullptr));
@@ -93,10 +93,13 @@ Command add_chat(CLI::App& app) {
     auto options = std::make_shared<ChatOptions>();
     CLI::App* parser = app.add_subcommand("chat", "Talk with a model");
     const auto count = CLI::Range(std::uint32_t{1}, std::uint32_t{1} << 30);
-    parser->add_option("MODEL", options->model, "Model file or checkpoint")->required();
+    parser->add_option("MODEL", options->model, "Model file or checkpoint")
+        ->required()
+        ->check(file_name());
     parser
         ->add_option("--tokenizer", options->tokenizer,
                      "tokenizer.bin, or a model that holds one (default: MODEL's own)")
+        ->check(file_name())
         ->type_name("FILE");
     parser->add_option("--temp", options->temperature, "Temperature; 0 is greedy (default 0.7)")
         ->check(number_between(0, 100))

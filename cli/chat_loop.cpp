@@ -122,7 +122,7 @@ void ChatLoop::run_command(std::string_view line) {
 Result<void> ChatLoop::take_turn(const std::string& text, const InterruptFlag* interrupt) {
     const auto show = [&](std::string_view piece) {
         if (json_) return;
-        print_foreign(piece);
+        print(piece);
         flush_output();
     };
     MNM_TRY(const Reply reply, assistant_->answer(text, show, interrupt));

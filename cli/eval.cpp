@@ -136,7 +136,9 @@ Result<void> eval(const EvalOptions& options) {
     std::optional<Model> reference;
     if (!options.reference.empty()) {
         MNM_TRY(reference, Model::open(options.reference));
+        MNM_CHECK(verify_tensors(reference->file()));
     }
+    MNM_CHECK(verify_tensors(model.file())); // figures of a damaged model would look like any
     MNM_TRY(auto found, find_tokenizer(model.file(), options.tokenizer));
     MNM_CHECK(keep_inputs(options.study.report,
                           {options.model, options.data, found ? found->source : ""}));
@@ -180,9 +182,12 @@ Result<void> eval(const EvalOptions& options) {
 Command add_eval(CLI::App& app) {
     auto options = std::make_shared<EvalOptions>();
     CLI::App* parser = app.add_subcommand("eval", "Measure a model's loss on a text");
-    parser->add_option("MODEL", options->model, "Model file or checkpoint")->required();
+    parser->add_option("MODEL", options->model, "Model file or checkpoint")
+        ->required()
+        ->check(file_name());
     parser->add_option("--data", options->data, "Token stream (.tok) or plain text")
         ->required()
+        ->check(file_name())
         ->type_name("FILE");
     parser->add_option("--rows", options->rows, "Use only the first N rows")
         ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40))
@@ -191,10 +196,12 @@ Command add_eval(CLI::App& app) {
         parser
             ->add_option("--reference", options->reference,
                          "Model to compare with: KL divergence and top-1 agreement")
+            ->check(file_name())
             ->type_name("MODEL2");
     parser
         ->add_option("--tokenizer", options->tokenizer,
                      "tokenizer.bin, or a model that holds one (default: MODEL's own)")
+        ->check(file_name())
         ->type_name("FILE");
     add_study(*parser, options->study);
     reference->excludes("--study");

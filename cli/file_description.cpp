@@ -78,7 +78,7 @@ std::string model_text(const ModelFile& model) {
     const ModelConfig& config = details.config;
     std::string text = fmt::format(
         "format           {}\n"
-        "type             {}, {:.3f} bits per weight, {} bytes\n"
+        "type             {}, {:.3f} bits per weight in its tensors, {} bytes in all\n"
         "parameters       {}\n"
         "layers           {} x width {}, ffn {}\n"
         "heads            {} of {} ({} for keys and values)\n"

@@ -140,8 +140,12 @@ Result<void> export_gguf(const ExportOptions& options) {
 Command add_gguf(CLI::App& app) {
     auto options = std::make_shared<ExportOptions>();
     CLI::App* parser = app.add_subcommand("gguf", "Write a GGUF file for llama.cpp and Ollama");
-    parser->add_option("IN", options->input, "Checkpoint, or an unquantised model")->required();
-    parser->add_option("OUT", options->output, "GGUF file to write")->required();
+    parser->add_option("IN", options->input, "Checkpoint, or an unquantised model")
+        ->required()
+        ->check(file_name());
+    parser->add_option("OUT", options->output, "GGUF file to write")
+        ->required()
+        ->check(output_name());
     parser->add_option("--type", options->type, "Weight type of the matrices")
         ->check(one_of({"q8_0", "q4_0", "f16", "f32"}))
         ->capture_default_str();
@@ -156,10 +160,12 @@ Command add_gguf(CLI::App& app) {
     parser
         ->add_option("--sample", options->sample,
                      "Text on which the pre-tokenizers are compared (default: a built-in one)")
+        ->check(file_name())
         ->type_name("FILE");
     parser
         ->add_option("--tokenizer", options->tokenizer,
                      "tokenizer.bin, or a model that holds one (default: IN's own)")
+        ->check(file_name())
         ->type_name("FILE");
     add_threads(*parser, options->threads);
     add_json(*parser, options->report);

@@ -24,7 +24,7 @@ Result<void> info(const InfoOptions& options) {
     if (options.report.json) {
         print_json(description.json);
     } else {
-        print_foreign(description.text);
+        print(description.text);
     }
     return {};
 }
@@ -37,7 +37,8 @@ Command add_info(CLI::App& app) {
     parser
         ->add_option("FILE", options->file,
                      "Checkpoint, model file, GGUF, token stream or tokenizer.bin")
-        ->required();
+        ->required()
+        ->check(file_name());
     parser->add_flag("--verify", options->verify, "Compare every tensor with its checksum");
     add_json(*parser, options->report);
     add_quiet(*parser, options->report);

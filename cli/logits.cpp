@@ -57,6 +57,7 @@ CLI::Validator id_list() {
 Result<void> logits(const LogitsOptions& options) {
     const std::vector<TokenId> ids = *parse_ids(options.ids);
     MNM_TRY(const Model model, Model::open(options.model));
+    MNM_CHECK(verify_tensors(model.file()));
     const auto tokenizer = path_of(options.model).replace_filename("tokenizer.bin");
     MNM_CHECK(keep_inputs(options.output, {options.model, name_of(tokenizer)}));
     const std::uint64_t vocab = model.config().vocab;
@@ -87,13 +88,16 @@ Result<void> logits(const LogitsOptions& options) {
 Command add_logits(CLI::App& app) {
     auto options = std::make_shared<LogitsOptions>();
     CLI::App* parser = app.add_subcommand("logits", "Write the logits after each token as .npy");
-    parser->add_option("MODEL", options->model, "Model file or checkpoint")->required();
+    parser->add_option("MODEL", options->model, "Model file or checkpoint")
+        ->required()
+        ->check(file_name());
     parser->add_option("--ids", options->ids, "Token ids, separated by commas")
         ->required()
         ->check(id_list())
         ->type_name("1,2,3");
     parser->add_option("--out", options->output, "Where to write float32 [ids][vocabulary]")
         ->required()
+        ->check(output_name())
         ->type_name("FILE.npy");
     add_engine(*parser, options->engine);
     add_json(*parser, options->report);

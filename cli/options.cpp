@@ -82,6 +82,24 @@ CLI::Validator whole_number() {
         "");
 }
 
+CLI::Validator file_name() {
+    return CLI::Validator(
+        [](std::string& value) -> std::string {
+            return value.empty() ? "an empty text is no file's name" : "";
+        },
+        "");
+}
+
+CLI::Validator output_name() {
+    return CLI::Validator(
+        [](std::string& value) -> std::string {
+            if (value.empty()) return "an empty text is no file's name";
+            if (value != "-") return {};
+            return "'-' is no file's name here; /dev/stdout is standard output, ./- a file";
+        },
+        "");
+}
+
 CLI::Validator number_between(double low, double high) {
     return CLI::Validator(
         [low, high](std::string& value) -> std::string {

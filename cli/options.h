@@ -13,7 +13,7 @@
 namespace CLI {
 class App;
 class Validator;
-}
+} // namespace CLI
 
 namespace mnm::cli {
 
@@ -43,6 +43,10 @@ void add_engine(CLI::App& parser, EngineOptions& options);
 CLI::Validator one_of(std::vector<std::string> names);
 /// Digits alone, below 2^64; CLI11 lets -1 wrap around.
 CLI::Validator whole_number();
+/// Any name but none: an unset variable of a shell would pass unnoticed.
+CLI::Validator file_name();
+/// The same, and not "-", which would become a file of that name.
+CLI::Validator output_name();
 /// A finite number in [low, high]; CLI11's own range check lets NaN pass.
 CLI::Validator number_between(double low, double high);
 

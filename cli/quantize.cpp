@@ -104,8 +104,12 @@ Result<void> quantize(const QuantizeOptions& options) {
 Command add_quantize(CLI::App& app) {
     auto options = std::make_shared<QuantizeOptions>();
     CLI::App* parser = app.add_subcommand("quantize", "Make a model file from a checkpoint");
-    parser->add_option("IN", options->input, "Checkpoint, or an unquantised model")->required();
-    parser->add_option("OUT", options->output, "Model file to write")->required();
+    parser->add_option("IN", options->input, "Checkpoint, or an unquantised model")
+        ->required()
+        ->check(file_name());
+    parser->add_option("OUT", options->output, "Model file to write")
+        ->required()
+        ->check(output_name());
     parser->add_option("--type", options->type, "Weight type of the matrices")
         ->check(one_of({"q8", "q4", "f32"}))
         ->capture_default_str();
@@ -116,6 +120,7 @@ Command add_quantize(CLI::App& app) {
     parser
         ->add_option("--tokenizer", options->tokenizer,
                      "tokenizer.bin, or a model that holds one (default: the one beside IN)")
+        ->check(file_name())
         ->type_name("FILE");
     parser
         ->add_option("--rope-base", options->rope_base,

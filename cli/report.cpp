@@ -35,23 +35,17 @@ constexpr auto replace = nlohmann::ordered_json::error_handler_t::replace;
 } // namespace
 
 void print(std::string_view text) {
+    std::string clean;
+    if (is_terminal(Stream::output)) text = clean = without_controls(text);
     check_output(std::fwrite(text.data(), 1, text.size(), stdout) == text.size());
 }
 
-void print_foreign(std::string_view text) {
-    if (is_terminal(Stream::output)) {
-        print(without_controls(text));
-    } else {
-        print(text);
-    }
-}
-
 void print_json(const nlohmann::ordered_json& object) {
-    print_foreign(object.dump(2, ' ', false, replace) + "\n");
+    print(object.dump(2, ' ', false, replace) + "\n");
 }
 
 void print_json_line(const nlohmann::ordered_json& object) {
-    print_foreign(object.dump(-1, ' ', false, replace) + "\n");
+    print(object.dump(-1, ' ', false, replace) + "\n");
 }
 
 void flush_output() {

@@ -11,10 +11,9 @@
 namespace mnm::cli {
 
 /// Results. A reader that went away (a closed pipe) ends the program quietly with status 0; any
-/// other write error ends it with a message and status 1.
+/// other write error ends it with a message and status 1. A terminal gets no control characters,
+/// which names, files and models may hold.
 void print(std::string_view text);
-/// Text that a model or a file made up: as print(), but a terminal gets no control characters.
-void print_foreign(std::string_view text);
 /// One object, valid JSON even where a string holds invalid UTF-8.
 void print_json(const nlohmann::ordered_json& object);
 /// The same on one line, for output of many objects.

@@ -107,11 +107,7 @@ void add_study(CLI::App& parser, StudyFlags& flags) {
     };
     parser.add_option("--report", flags.report, "Write the study as one HTML page with its curves")
         ->needs(study)
-        ->check(CLI::Validator(
-            [](std::string& name) -> std::string {
-                return name.empty() ? "the name of the report is empty" : "";
-            },
-            ""))
+        ->check(output_name())
         ->type_name("FILE");
     parser.add_option("--bits", flags.bits, "Bits to study, such as 2-8 or 3,4,8 (default 2-8)")
         ->needs(study)
@@ -168,14 +164,14 @@ Result<void> study(const Model& model, std::vector<EvaluationRow> rows, bool all
     if (report.json) {
         print_json(study_json(result));
     } else {
-        print_foreign(study_text(result));
+        print(study_text(result));
     }
     if (!page) return {};
     flush_output();
     const std::string text = study_page(result);
     MNM_CHECK(page->write(std::as_bytes(std::span(text))));
     MNM_CHECK(page->commit());
-    if (!report.json) print_foreign(fmt::format("report          {}\n", flags.report));
+    if (!report.json) print(fmt::format("report          {}\n", flags.report));
     return {};
 }
 

@@ -61,7 +61,7 @@ Result<void> tokenize(const TokenizeOptions& options) {
         print(fmt::format("{}\n", fmt::join(ids, ",")));
     } else {
         for (const TokenId id : ids)
-            print_foreign(fmt::format("{:>6}  {}\n", id, json_string(tokenizer.bytes(id))));
+            print(fmt::format("{:>6}  {}\n", id, json_string(tokenizer.bytes(id))));
     }
     return {};
 }
@@ -71,11 +71,14 @@ Result<void> tokenize(const TokenizeOptions& options) {
 Command add_tokenize(CLI::App& app) {
     auto options = std::make_shared<TokenizeOptions>();
     CLI::App* parser = app.add_subcommand("tokenize", "Show a text as tokens");
-    parser->add_option("FILE", options->input, "Text, as it is; - for standard input")->required();
+    parser->add_option("FILE", options->input, "Text, as it is; - for standard input")
+        ->required()
+        ->check(file_name());
     parser
         ->add_option("--tokenizer", options->tokenizer,
                      "tokenizer.bin, a model that holds one, or a checkpoint beside one")
         ->required()
+        ->check(file_name())
         ->type_name("FILE|MODEL");
     parser->add_flag("--ids", options->ids, "Only the ids, on one line, separated by commas");
     add_json(*parser, options->report);

@@ -41,8 +41,9 @@ struct ConvertReport {
 
 /// Writes `plan` to `path` through `format`, rows in parallel, then maps the result, reads it back
 /// and compares every tensor's bytes with what was written before the name is taken. Errors: output
-/// and input are the same file, a weight that is not finite (tensor and row named), a source tensor
-/// that is already quantised to another type, anything the disk says.
+/// and input are the same file, a tensor that differs from its checksum, a weight that is not
+/// finite (tensor and row named), a source tensor that is already quantised to another type,
+/// anything the disk says.
 Result<ConvertReport> convert(const ModelFile& source, const WritePlan& plan, const Format& format,
                               const std::string& path, const ConvertOptions& options,
                               Parallel& parallel);

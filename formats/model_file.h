@@ -118,6 +118,8 @@ Result<ModelFile> open_model(const std::string& path);
 /// The error names the first damaged tensor. Opening a file does not do this: it takes as long as
 /// the disk.
 Result<void> verify_tensors(const ModelFile& file);
+/// The same for one tensor of the file.
+Result<void> verify_tensor(const ModelFile& file, const TensorView& tensor);
 
 /// What a file that is not what was expected looks like, for a message: "it looks like an HTML
 /// page".

@@ -77,6 +77,17 @@ class Converter {
         return {};
     }
 
+    /// Damaged weights would come out with a checksum of their own, as good as any.
+    Result<void> verify() const {
+        for (const TensorView& tensor : source_.tensors) {
+            MNM_CHECK(verify_tensor(source_, tensor));
+            if (!tensor.checksum) continue;
+            const Codec& codec = *tensor.codec;
+            release(*source_.mapping, tensor.data, tensor.rows * codec.data_row_bytes(tensor.cols));
+        }
+        return {};
+    }
+
     /// What the writer calls.
     Result<void> encode(std::size_t index, std::uint64_t row, std::uint64_t rows, std::byte* data,
                         std::byte* scales) {
@@ -209,6 +220,7 @@ Result<ConvertReport> convert(const ModelFile& source, const WritePlan& plan, co
     }
     Converter converter(source, plan, options, parallel);
     MNM_CHECK(converter.check());
+    MNM_CHECK(converter.verify());
     MNM_TRY(AtomicFile out, AtomicFile::create(path));
     MNM_CHECK(format.write(
         out, plan,

@@ -66,22 +66,28 @@ Result<ModelFile> open_model(const std::string& path) {
         return model;
     }
     std::string known;
-    for (const Format& format : formats)
-        known += fmt::format("{}{}", known.empty() ? "" : ", ", format.name);
+    for (const Format& format : formats) {
+        known += fmt::format("{}{}{}", known.empty() ? "" : ", ", format.name,
+                             format.open == open_gguf ? " (by mnm info alone)" : "");
+    }
     return Error{fmt::format("{}: not a model file: {}; the formats read here are {}", path,
                              describe_content(file->bytes()), known)};
 }
 
+Result<void> verify_tensor(const ModelFile& file, const TensorView& tensor) {
+    if (!tensor.checksum) return {};
+    const std::uint64_t size = planes(*tensor.codec, tensor.rows, tensor.cols).stored();
+    const std::uint64_t found = XXH64(tensor.data, static_cast<std::size_t>(size), 0);
+    if (found == *tensor.checksum) return {};
+    return Error{
+        fmt::format("{}: tensor {} is damaged: its checksum is {:016x}, expected {:016x}; copy "
+                    "the file again or make it anew",
+                    file.path(), tensor.name, found, *tensor.checksum)};
+}
+
 Result<void> verify_tensors(const ModelFile& file) {
-    for (const TensorView& tensor : file.tensors) {
-        if (!tensor.checksum) continue;
-        const std::uint64_t size = planes(*tensor.codec, tensor.rows, tensor.cols).stored();
-        const std::uint64_t found = XXH64(tensor.data, static_cast<std::size_t>(size), 0);
-        if (found != *tensor.checksum)
-            return Error{fmt::format("{}: tensor {} is damaged: its checksum is {:016x}, expected "
-                                     "{:016x}",
-                                     file.path(), tensor.name, found, *tensor.checksum)};
-    }
+    for (const TensorView& tensor : file.tensors)
+        MNM_CHECK(verify_tensor(file, tensor));
     return {};
 }
 

@@ -61,6 +61,7 @@ class BadFiles(command_line.Case):
         text = self.bad(1, *arguments, names=[path])
         self.assertNotIn("AddressSanitizer", text)
         self.assertEqual(self.leftovers(), before)
+        return text
 
     def test_every_command_refuses_every_wrong_kind_of_file(self):
         wrong = {"missing": None, "empty": b"", "page": b"<!DOCTYPE html><html></html>",
@@ -135,6 +136,28 @@ class BadFiles(command_line.Case):
             model = self.folder / "good.mnm"
             self.good("quantize", self.model, model, "-q", *arguments)
             self.check(model.read_bytes(), fields, commands)
+
+    def test_damaged_weights_are_not_passed_on(self):
+        """No command makes figures, or a file with a new checksum, of what its checksum disowns."""
+        for kind in ("f32", "q8"):
+            model = self.folder / f"{kind}.mnm"
+            self.good("quantize", self.model, model, "-q", "--type", kind)
+            bad = bytearray(model.read_bytes())
+            bad[len(bad) // 3] ^= 64
+            model.write_bytes(bad)
+            for arguments in (("info", model, "--verify"),
+                              ("quantize", model, self.out, "--type", kind, "-q"),
+                              ("gguf", model, self.out, "--type", "f32"),
+                              ("eval", model, "--data", DATA, "--rows", "1"),
+                              ("eval", self.model, "--data", DATA, "--rows", "1", "--reference",
+                               model),
+                              ("logits", model, "--ids", "1", "--out", self.out),
+                              ("bench", model, "--signature")):
+                if arguments[0] == "gguf" and kind == "q8":
+                    continue  # q8 is no type of GGUF
+                with self.subTest(arguments):
+                    said = self.refused(arguments, model)
+                    self.assertIn("is damaged", said)
 
     def test_damaged_files_of_other_kinds(self):
         self.good("gguf", self.model, self.out)

@@ -48,8 +48,8 @@ class BadOutput(command_line.Case):
         file.write_text("kept")
         (self.folder / "folder").mkdir()
         for out, why in (("missing/o", "folder"), ("folder", "directory"), ("file/o", "file/o"),
-                         ("new/", "directory"), ("n" * 300, "n" * 300), ("", "empty")):
-            for arguments in self.writers(f"{self.folder}/{out}" if out else ""):
+                         ("new/", "directory"), ("n" * 300, "n" * 300)):
+            for arguments in self.writers(f"{self.folder}/{out}"):
                 with self.subTest(arguments):
                     self.bad(1, *arguments, names=[why])
         self.assertEqual(self.leftovers(), ["file", "folder"])

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """mnm chat on a terminal: editing, pasted text, Ctrl+C, and leaving the terminal as it was."""
+import contextlib
 import os
 import re
 import select
@@ -210,6 +211,22 @@ class ChatTerminal(command_line.Case):
         self.assertNotIn("\x1b[2J", terminal.until("/help lists"))
         terminal.type("/quit\n")
         self.leave(terminal)
+
+    def test_no_control_characters_of_names(self):
+        for arguments in (("quantize", CHECKPOINT), ("gguf", CHECKPOINT),
+                          ("logits", CHECKPOINT, "--ids", "1", "--out")):
+            main, child = pty.openpty()
+            process = subprocess.Popen([*MNM, *arguments, self.folder / "\x1b[31mred"],
+                                       stdout=child, stderr=child)
+            os.close(child)
+            shown = b""
+            with contextlib.suppress(OSError):  # Linux says so that the other side is closed
+                while part := os.read(main, 65536):
+                    shown += part
+            os.close(main)
+            self.assertEqual(process.wait(60), 0)
+            self.assertIn(b"red", shown)
+            self.assertNotIn(b"\x1b[31m", shown)
 
     def test_termination_restores_the_terminal(self):
         terminal = Terminal()

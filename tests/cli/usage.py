@@ -46,6 +46,17 @@ class Usage(command_line.Case):
             with self.subTest(arguments):
                 self.bad(2, *arguments, names=["--help"])
 
+    def test_names_that_are_none(self):
+        for arguments in (("quantize", CHECKPOINT, ""), ("quantize", "", "o"), ("info", ""),
+                          ("quantize", CHECKPOINT, "o", "--tokenizer", ""),
+                          ("gguf", CHECKPOINT, ""),
+                          ("chat", CHECKPOINT, "--tokenizer", ""), ("tokenize", ""),
+                          ("eval", CHECKPOINT, "--data", ""), ("bench", "")):
+            self.bad(2, *arguments, names=["empty text"])
+        for arguments in (("quantize", CHECKPOINT, "-"), ("gguf", CHECKPOINT, "-"),
+                          ("logits", CHECKPOINT, "--ids", "1", "--out", "-")):
+            self.bad(2, *arguments, names=["/dev/stdout", "./-"])
+
     def test_a_bad_type_lists_the_types(self):
         self.bad(2, "quantize", CHECKPOINT, "o.mnm", "--type", "q9",
                  names=["q8, q4, f32", "nearest"])
