@@ -235,11 +235,11 @@ void matmul_q4(const uint8_t* w, const float* scale, size_t begin, size_t end,
 
 uint64_t dot_loop(uint64_t count) noexcept {
     constexpr size_t chains = 16;
-    volatile char seed = 3; // not known to the compiler
+    volatile char seed = 3; // read anew for each, or chains that look alike would become one
     const __m512i w = _mm512_set1_epi8(seed);
     __m512i sums[chains];
     for (__m512i& sum : sums)
-        sum = _mm512_setzero_si512();
+        sum = _mm512_set1_epi32(seed);
     uint64_t done = 0;
     for (; done < count; done += chains * 64) {
         for (__m512i& sum : sums)

@@ -101,11 +101,11 @@ void matmul_q4(const uint8_t* w, const float* scale, size_t begin, size_t end,
 
 uint64_t dot_loop(uint64_t count) noexcept {
     constexpr size_t chains = 16;
-    volatile int8_t seed = 3; // not known to the compiler
+    volatile int8_t seed = 3; // read anew for each, or chains that look alike would become one
     const int8x16_t w = vdupq_n_s8(seed);
     int32x4_t sums[chains];
     for (int32x4_t& sum : sums)
-        sum = vdupq_n_s32(0);
+        sum = vdupq_n_s32(seed);
     uint64_t done = 0;
     for (; done < count; done += chains * 16) {
         for (int32x4_t& sum : sums)

@@ -118,10 +118,10 @@ void matmul_q4(const uint8_t* w, const float* scale, size_t begin, size_t end,
 
 uint64_t dot_loop(uint64_t count) noexcept {
     constexpr size_t chains = 8;
-    volatile int8_t seed = 3; // not known to the compiler
+    volatile int8_t seed = 3; // read anew for each, or chains that look alike would become one
     simde__m128i sums[chains], w = simde_mm_set1_epi8(seed);
     for (simde__m128i& sum : sums)
-        sum = simde_mm_setzero_si128();
+        sum = simde_mm_set1_epi32(seed);
     uint64_t done = 0;
     for (; done < count; done += chains * 16) {
         w = simde_mm_xor_si128(w, simde_mm_set1_epi8(1)); // or all but the sum would be done once

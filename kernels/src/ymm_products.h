@@ -382,10 +382,10 @@ void matmul_q4(const uint8_t* w, const float* scale, size_t begin, size_t end,
 
 uint64_t dot_loop(uint64_t count) noexcept {
     constexpr size_t chains = 10;
-    volatile char seed = 3; // not known to the compiler
+    volatile char seed = 3; // read anew for each, or chains that look alike would become one
     __m256i sums[chains], w = _mm256_set1_epi8(seed);
     for (__m256i& sum : sums)
-        sum = _mm256_setzero_si256();
+        sum = _mm256_set1_epi32(seed);
     uint64_t done = 0;
     for (; done < count; done += chains * 32) {
         w = _mm256_xor_si256(w, _mm256_set1_epi8(1)); // or all but the sum would be done once

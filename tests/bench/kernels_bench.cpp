@@ -118,24 +118,64 @@ void dot_loop(benchmark::State& state, const Kernels* k) {
                                                  benchmark::Counter::OneK::kIs1000);
 }
 
-void rowwise(benchmark::State& state, const Kernels* k) {
-    const auto x = floats(2048, Fill::random, 7), w = floats(2048, Fill::random, 8);
-    std::vector<float> y(2048);
-    Inputs in(4);
+/// What the kernels on single vectors work on.
+struct Vectors {
+    std::vector<float> x = floats(2048, Fill::random, 7), w = floats(2048, Fill::random, 8);
+    std::vector<float> y = std::vector<float>(2048);
+    std::vector<std::byte> bytes = std::vector<std::byte>(64 * 256);
+    std::vector<std::int8_t> q = std::vector<std::int8_t>(2048);
+    std::vector<float> scale = std::vector<float>(64), states = std::vector<float>(512);
+    std::vector<std::int32_t> sum = std::vector<std::int32_t>(64);
+    AttentionState state(std::size_t i) { // of three heads of 64
+        return {&states[256 * i + 192], &states[256 * i + 208], &states[256 * i]};
+    }
+    void put(const Kernels& k, CacheType type) { // a key, side by side with 63 others
+        benchmark::DoNotOptimize(k.cache_put(x.data(), 64, type, bytes.data(), key_block));
+    }
+};
+
+struct VectorKernel {
+    const char* name;
+    void (*run)(const Kernels& k, Vectors& v);
+};
+constexpr VectorKernel vector_kernels[] = {
+    {"rmsnorm_768",
+     [](auto& k, auto& v) { k.rmsnorm(v.x.data(), v.w.data(), 768, 1e-5f, v.y.data()); }},
+    {"rope_64", [](auto& k, auto& v) { k.rope(v.y.data(), 64, v.w.data()); }},
+    {"swiglu_2048", [](auto& k, auto& v) { k.swiglu(v.x.data(), v.w.data(), 2048, v.y.data()); }},
+    {"quantize_2048",
+     [](auto& k, auto& v) {
+         k.quantize(v.x.data(), 2048, v.q.data(), v.scale.data(), v.sum.data());
+     }},
+    {"cache_put_64_f32", [](auto& k, auto& v) { v.put(k, CacheType::f32); }},
+    {"cache_put_64_f16", [](auto& k, auto& v) { v.put(k, CacheType::f16); }},
+    {"cache_put_64_q8", [](auto& k, auto& v) { v.put(k, CacheType::q8); }},
+    {"attend_merge_3_heads",
+     [](auto& k, auto& v) { k.attend_merge(v.state(0), v.state(1), 3, 64); }},
+    {"attend_finish_3_heads",
+     [](auto& k, auto& v) { k.attend_finish(v.state(1), 3, 64, v.y.data()); }},
+    {"softmax_2048",
+     [](auto& k, auto& v) {
+         benchmark::DoNotOptimize(k.softmax(v.x.data(), 2048, 1.0f, v.y.data()));
+     }},
+    {"exp_2048", [](auto& k, auto& v) { k.exp(v.x.data(), 2048, v.y.data()); }},
+    {"argmax_2048", [](auto& k, auto& v) { benchmark::DoNotOptimize(k.argmax(v.x.data(), 2048)); }},
+    {"fit_q4_32",
+     [](auto& k, auto& v) { k.fit_q4(v.x.data(), 3.0f, 3.0f, &v.scale[0], &v.scale[1]); }},
+    {"sum_words_2048",
+     [](auto& k, auto& v) {
+         const void* words = v.bytes.data();
+         benchmark::DoNotOptimize(k.sum_words(static_cast<const std::uint64_t*>(words), 2048));
+     }},
+};
+
+void on_vectors(benchmark::State& state, const Kernels* k) {
+    const VectorKernel& kernel = vector_kernels[state.range(0)];
+    Vectors vectors;
+    for (float& value : vectors.states)
+        value = 1.0f;
     for (auto _ : state) {
-        switch (state.range(0)) {
-        case 0:
-            k->rmsnorm(x.data(), w.data(), 768, 1e-5f, y.data());
-            break;
-        case 1:
-            k->swiglu(x.data(), w.data(), 2048, y.data());
-            break;
-        case 2:
-            k->quantize(x.data(), 2048, in.q.data(), in.scale.data(), in.sum.data());
-            break;
-        default:
-            benchmark::DoNotOptimize(k->softmax(x.data(), 2048, 1.0f, y.data()));
-        }
+        kernel.run(*k, vectors);
         benchmark::ClobberMemory();
     }
 }
@@ -157,10 +197,8 @@ int main(int argc, char** argv) {
         add("dot_loop", dot_loop);
         for (const int type : {0, 1, 2})
             add("attend_64_keys_3_heads", attend)->Arg(type);
-        add("rmsnorm_768", rowwise)->Arg(0);
-        add("swiglu_2048", rowwise)->Arg(1);
-        add("quantize_2048", rowwise)->Arg(2);
-        add("softmax_2048", rowwise)->Arg(3);
+        for (std::size_t i = 0; i < std::size(vector_kernels); ++i)
+            add(vector_kernels[i].name, on_vectors)->Arg(static_cast<std::int64_t>(i));
     }
     benchmark::Initialize(&argc, argv);
     benchmark::RunSpecifiedBenchmarks();
