@@ -41,6 +41,10 @@ std::string level_problem(const std::string& level) {
                        joined(kernels::usable_levels()));
 }
 
+std::string name_problem(const std::string& name) {
+    return name.empty() ? "an empty text is no file's name" : "";
+}
+
 } // namespace
 
 std::string joined(const std::vector<std::string>& names) {
@@ -83,18 +87,13 @@ CLI::Validator whole_number() {
 }
 
 CLI::Validator file_name() {
-    return CLI::Validator(
-        [](std::string& value) -> std::string {
-            return value.empty() ? "an empty text is no file's name" : "";
-        },
-        "");
+    return CLI::Validator([](std::string& name) { return name_problem(name); }, "");
 }
 
 CLI::Validator output_name() {
     return CLI::Validator(
         [](std::string& value) -> std::string {
-            if (value.empty()) return "an empty text is no file's name";
-            if (value != "-") return {};
+            if (value != "-") return name_problem(value);
             return "'-' is no file's name here; /dev/stdout is standard output, ./- a file";
         },
         "");

@@ -31,17 +31,23 @@ __m256i nibbles(const uint8_t* p) noexcept {
     return _mm256_and_si256(both, _mm256_set1_epi8(15));
 }
 
-/// Eight registers of eight partial sums to one of eight row sums.
-__m256i fold_rows(const __m256i* s) noexcept {
-    __m256i half[2];
+/// Eight registers of 4 + 4 partial sums: adds within each 128-bit lane, leaving four rows in
+/// out[i].
+void fold_lanes(const __m256i* s, __m256i* out) noexcept {
     for (int i = 0; i < 2; ++i) {
         const __m256i* v = s + 4 * i;
         const __m256i a =
             _mm256_add_epi32(_mm256_unpacklo_epi32(v[0], v[1]), _mm256_unpackhi_epi32(v[0], v[1]));
         const __m256i b =
             _mm256_add_epi32(_mm256_unpacklo_epi32(v[2], v[3]), _mm256_unpackhi_epi32(v[2], v[3]));
-        half[i] = _mm256_add_epi32(_mm256_unpacklo_epi64(a, b), _mm256_unpackhi_epi64(a, b));
+        out[i] = _mm256_add_epi32(_mm256_unpacklo_epi64(a, b), _mm256_unpackhi_epi64(a, b));
     }
+}
+
+/// Eight registers of eight partial sums to one of eight row sums.
+__m256i fold_rows(const __m256i* s) noexcept {
+    __m256i half[2];
+    fold_lanes(s, half);
     return _mm256_add_epi32(_mm256_permute2x128_si256(half[0], half[1], 0x20),
                             _mm256_permute2x128_si256(half[0], half[1], 0x31));
 }
@@ -120,23 +126,16 @@ void load_q4_scales(const float* const* source, size_t g, size_t count, __m256* 
 void q4_pair(const uint8_t* const* source, size_t offset, __m256i low, __m256i high,
              __m256i* out) noexcept {
     const __m256i nibble = _mm256_set1_epi8(15);
-    __m256i s[half_block], quarter[2];
+    __m256i s[half_block], half[2];
     for (size_t r = 0; r < half_block; ++r) {
         const __m256i pairs = load_bytes(source[r] + offset);
         s[r] = Ops::q4_step(_mm256_setzero_si256(), _mm256_and_si256(pairs, nibble), low);
         s[r] = Ops::q4_step(s[r], _mm256_and_si256(_mm256_srli_epi16(pairs, 4), nibble), high);
         s[r] = Ops::q4_finish(s[r]);
     }
-    for (int i = 0; i < 2; ++i) {
-        const __m256i* v = s + 4 * i;
-        const __m256i a =
-            _mm256_add_epi32(_mm256_unpacklo_epi32(v[0], v[1]), _mm256_unpackhi_epi32(v[0], v[1]));
-        const __m256i b =
-            _mm256_add_epi32(_mm256_unpacklo_epi32(v[2], v[3]), _mm256_unpackhi_epi32(v[2], v[3]));
-        quarter[i] = _mm256_add_epi32(_mm256_unpacklo_epi64(a, b), _mm256_unpackhi_epi64(a, b));
-    }
-    out[0] = _mm256_permute2x128_si256(quarter[0], quarter[1], 0x20);
-    out[1] = _mm256_permute2x128_si256(quarter[0], quarter[1], 0x31);
+    fold_lanes(s, half);
+    out[0] = _mm256_permute2x128_si256(half[0], half[1], 0x20);
+    out[1] = _mm256_permute2x128_si256(half[0], half[1], 0x31);
 }
 
 /// One group of eight rows.
