@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace mnm {
 
@@ -22,9 +23,12 @@ class AtomicFile {
     AtomicFile& operator=(AtomicFile&&) = delete;
     ~AtomicFile();
 
-    /// Appends; errors name the path and the system's reason (no space left, ...).
+    /// Appends; errors name the path and the system's reason (no space left, ...), which may show
+    /// at a later call: bytes go to the system 2 MiB at a time, each at a multiple of 2 MiB. A file
+    /// system that keeps such pieces whole lets MappedFile map them as huge pages.
     Result<void> write(std::span<const std::byte> bytes);
     Result<void> write_zeros(std::uint64_t count);
+    /// Bytes appended so far.
     std::uint64_t size() const { return size_; }
     const std::string& path() const { return path_; }
     /// Where the bytes are until commit(), for reading them back; equals path() for special files.
@@ -35,12 +39,17 @@ class AtomicFile {
 
   private:
     AtomicFile() = default;
+    /// To the system, all of it.
+    Result<void> write_through(std::span<const std::byte> bytes);
+
     std::string path_;
     std::string temporary_;
     std::string target_; ///< what is renamed over: path_ with its links followed
     std::intptr_t handle_ = -1;
     int slot_ = -1; ///< among the names that remove_unfinished_files() knows
     std::uint64_t size_ = 0;
+    std::uint64_t written_ = 0;        ///< by the system
+    std::vector<std::byte> collected_; ///< what follows; less than a piece
 };
 
 /// Removes the temporary file of every AtomicFile that lives now. For a handler of SIGINT or

@@ -173,7 +173,8 @@ Result<AtomicFile> AtomicFile::create(const std::string& path) {
 AtomicFile::AtomicFile(AtomicFile&& other) noexcept
     : path_(std::move(other.path_)), temporary_(std::move(other.temporary_)),
       target_(std::move(other.target_)), handle_(std::exchange(other.handle_, -1)),
-      slot_(std::exchange(other.slot_, -1)), size_(other.size_) {}
+      slot_(std::exchange(other.slot_, -1)), size_(other.size_), written_(other.written_),
+      collected_(std::move(other.collected_)) {}
 
 AtomicFile::~AtomicFile() {
     if (handle_ < 0) return;
@@ -182,26 +183,23 @@ AtomicFile::~AtomicFile() {
     unfinished.remove(slot_);
 }
 
-Result<void> AtomicFile::write(std::span<const std::byte> bytes) {
+Result<void> AtomicFile::write_through(std::span<const std::byte> bytes) {
     while (!bytes.empty()) {
         // One call takes at most 2 GiB, and less on some systems.
         const std::size_t part = std::min(bytes.size(), std::size_t{1} << 30);
         const ssize_t done = ::write(static_cast<int>(handle_), bytes.data(), part);
         if (done < 0 && errno == EINTR) continue;
-        if (done < 0) return write_failure(path_, errno, size_);
+        if (done < 0) return write_failure(path_, errno, written_);
         bytes = bytes.subspan(static_cast<std::size_t>(done));
-        size_ += static_cast<std::uint64_t>(done);
+        written_ += static_cast<std::uint64_t>(done);
     }
     return {};
 }
 
-Result<void> AtomicFile::flush() {
-    return {};
-}
-
 Result<void> AtomicFile::commit() {
+    MNM_CHECK(flush());
     const int handle = static_cast<int>(handle_);
-    if (sync_retrying(handle) != 0) return write_failure(path_, errno, size_);
+    if (sync_retrying(handle) != 0) return write_failure(path_, errno, written_);
     if (temporary_ == target_) {
         handle_ = -1;
         if (::close(handle) != 0) return failure(path_, errno);

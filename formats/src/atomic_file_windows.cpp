@@ -102,7 +102,8 @@ Result<AtomicFile> AtomicFile::create(const std::string& path) {
 AtomicFile::AtomicFile(AtomicFile&& other) noexcept
     : path_(std::move(other.path_)), temporary_(std::move(other.temporary_)),
       target_(std::move(other.target_)), handle_(std::exchange(other.handle_, -1)),
-      slot_(std::exchange(other.slot_, -1)), size_(other.size_) {}
+      slot_(std::exchange(other.slot_, -1)), size_(other.size_), written_(other.written_),
+      collected_(std::move(other.collected_)) {}
 
 AtomicFile::~AtomicFile() {
     if (handle_ == -1) return;
@@ -111,23 +112,20 @@ AtomicFile::~AtomicFile() {
     unfinished.remove(slot_);
 }
 
-Result<void> AtomicFile::write(std::span<const std::byte> bytes) {
+Result<void> AtomicFile::write_through(std::span<const std::byte> bytes) {
     while (!bytes.empty()) {
         const auto part = static_cast<DWORD>(std::min(bytes.size(), std::size_t{1} << 28));
         DWORD done = 0;
         if (!WriteFile(as_handle(handle_), bytes.data(), part, &done, nullptr))
             return failure(path_);
         bytes = bytes.subspan(done);
-        size_ += done;
+        written_ += done;
     }
     return {};
 }
 
-Result<void> AtomicFile::flush() {
-    return {};
-}
-
 Result<void> AtomicFile::commit() {
+    MNM_CHECK(flush());
     const bool direct = temporary_ == target_;
     if (!FlushFileBuffers(as_handle(handle_)) && !direct) return failure(path_);
     if (direct) {

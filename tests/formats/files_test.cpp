@@ -96,6 +96,27 @@ BOOST_AUTO_TEST_CASE(appears_whole_or_not_at_all) {
     BOOST_TEST(folder.list() == std::vector<std::string>{"model"});
 }
 
+BOOST_AUTO_TEST_CASE(pieces_of_any_size_follow_each_other) {
+    constexpr std::size_t piece = std::size_t{2} << 20; // what is handed to the system at once
+    const TempFolder folder;
+    auto file = AtomicFile::create(folder / "x");
+    BOOST_REQUIRE(file);
+    std::string expected;
+    for (const std::size_t size : {std::size_t{1}, piece - 1, piece, piece + 1, 3 * piece,
+                                   std::size_t{5}, 2 * piece - 6, std::size_t{0}, 2 * piece}) {
+        std::string part(size, '\0');
+        for (std::size_t i = 0; i < size; ++i)
+            part[i] = static_cast<char>((expected.size() + i) % 251);
+        BOOST_REQUIRE(file->write(text(part)));
+        expected += part;
+        if (size == 5) BOOST_REQUIRE(file->flush());
+        if (size == 5) BOOST_TEST((content(file->temporary_path()) == expected));
+        BOOST_TEST(file->size() == expected.size());
+    }
+    BOOST_REQUIRE(file->commit());
+    BOOST_TEST((content(folder / "x") == expected));
+}
+
 BOOST_AUTO_TEST_CASE(two_writers_do_not_meet) {
     const TempFolder folder;
     auto a = AtomicFile::create(folder / "x");
@@ -203,9 +224,11 @@ BOOST_AUTO_TEST_CASE(special_files_are_written_directly) {
     if (!std::filesystem::exists("/dev/full")) return;
     auto full = AtomicFile::create("/dev/full");
     BOOST_REQUIRE(full);
-    const Result<void> written = full->write(text("x"));
-    BOOST_REQUIRE(!written);
-    BOOST_TEST(says(written.error(), "/dev/full: No space left on device"));
+    BOOST_REQUIRE(full->write(text("x")));
+    for (const Result<void>& done : {full->flush(), full->commit(), full->write_zeros(3 << 20)}) {
+        BOOST_REQUIRE(!done);
+        BOOST_TEST(says(done.error(), "/dev/full: No space left on device after 0 bytes"));
+    }
 }
 
 BOOST_AUTO_TEST_CASE(links_keep_pointing) {
