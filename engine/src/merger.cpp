@@ -24,12 +24,12 @@ Merger::Merger(const TokenizerFile& file) {
     slots_.assign(std::size_t{1} << bits, Slot{0, none});
     for (std::size_t i = 0; i < count; ++i) {
         const auto [left, right] = file.merges[i];
-        if (left >= 256 + i || right >= 256 + i || find(left, right) != none) continue;
+        if (left >= 256 + i || right >= 256 + i) continue;
         const std::uint32_t pair = std::uint32_t{left} << 16 | right;
         std::size_t at = home(pair);
-        while (slots_[at].number != none)
+        while (slots_[at].number != none && slots_[at].pair != pair)
             at = (at + 1) & (slots_.size() - 1);
-        slots_[at] = {pair, static_cast<std::uint32_t>(i)};
+        if (slots_[at].number == none) slots_[at] = {pair, static_cast<std::uint32_t>(i)};
     }
 }
 

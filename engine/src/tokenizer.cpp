@@ -29,35 +29,40 @@ struct Tokenizer::Tables {
 
     void append(std::string_view bytes) {
         text += bytes;
-        ends.push_back(text.size());
+        ends.push_back(static_cast<std::uint32_t>(text.size()));
     }
+    std::size_t begin(std::size_t i) const { return i > 0 ? ends[i - 1] : 0; }
+    std::size_t length(std::size_t i) const { return ends[i] - begin(i); }
     std::string_view item(std::size_t i) const {
-        const std::size_t begin = i > 0 ? ends[i - 1] : 0;
-        return std::string_view(text).substr(begin, ends[i] - begin);
+        return std::string_view(text).substr(begin(i), length(i));
     }
 
     std::unique_ptr<ChunkCache> take_cache();
     void give_back(std::unique_ptr<ChunkCache> cache);
 
-    std::string text;              ///< bytes and merges, then the names of the specials
-    std::vector<std::size_t> ends; ///< in text
-    std::size_t plain = 0;         ///< bytes and merges
+    std::string text;                ///< bytes and merges, then the names of the specials
+    std::vector<std::uint32_t> ends; ///< in text, which the parser keeps below 64 bytes a token
+    std::size_t plain = 0;           ///< bytes and merges
     Merger merger;
     std::mutex mutex;                              ///< guards idle
     std::vector<std::unique_ptr<ChunkCache>> idle; ///< as many as ever encoded at once
 };
 
 Tokenizer::Tables::Tables(const TokenizerFile& file) : merger(file) {
+    const std::size_t items = 256 + file.merges.size() + file.specials;
+    ends.reserve(items);
+    text.reserve(8 * items); // a usual share; growing copies everything
     for (unsigned c = 0; c < 256; ++c) {
         const char byte = static_cast<char>(c);
         append({&byte, 1});
     }
     for (const auto& [left, right] : file.merges) {
         // A token not made yet: the parser refuses such files; here it makes an empty token.
-        if (left >= ends.size() || right >= ends.size())
-            append({});
-        else
-            append(std::string(item(left)).append(item(right)));
+        if (left < ends.size() && right < ends.size()) {
+            text.append(text, begin(left), length(left));
+            text.append(text, begin(right), length(right));
+        }
+        ends.push_back(static_cast<std::uint32_t>(text.size()));
     }
     plain = ends.size();
     for (std::uint32_t i = 0; i < file.specials; ++i)

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 
 namespace mnm {
@@ -22,18 +23,6 @@ constexpr std::uint32_t max_length = 1024; ///< bytes of one token
 /// Trained vocabularies have 6 to 8 bytes a token.
 constexpr std::uint64_t mean_length = 64, spare_length = 65536;
 constexpr std::uint32_t named_specials = 5;
-
-/// A token's spelling without its bytes: its length and a polynomial hash of it modulo 2^64. The
-/// spelling of a merge follows from its halves, so no token has to be written out.
-struct Spelling {
-    std::uint64_t hash = 0;
-    std::uint64_t shift = 1; ///< base to the power of the length
-    std::uint32_t length = 0;
-};
-
-Spelling joined(const Spelling& a, const Spelling& b) {
-    return {a.hash * b.shift + b.hash, a.shift * b.shift, a.length + b.length};
-}
 
 void spell(const TokenizerFile& file, std::uint32_t id, std::string& out) {
     if (id < bytes_in_vocab) {
@@ -51,37 +40,65 @@ std::string spelt(const TokenizerFile& file, std::uint32_t id) {
     return out;
 }
 
+/// The ids in the order of their hashes. Buckets of the first bits hold a few each, so that little
+/// is left to sort, and a file that fills one bucket only makes it an ordinary sort.
+std::vector<std::uint16_t> by_hash(const std::vector<std::uint64_t>& hash) {
+    static_assert(max_ids - 1 <= UINT16_MAX);
+    constexpr unsigned bits = 13;
+    const auto bucket = [&](std::size_t id) { return hash[id] >> (64 - bits); };
+    std::vector<std::uint32_t> ends((std::size_t{1} << bits) + 1); // of the bucket before
+    for (std::size_t id = 0; id < hash.size(); ++id)
+        ++ends[bucket(id) + 1];
+    std::partial_sum(ends.begin(), ends.end(), ends.begin());
+    std::vector<std::uint16_t> order(hash.size());
+    for (std::size_t id = 0; id < order.size(); ++id)
+        order[ends[bucket(id)]++] = static_cast<std::uint16_t>(id); // now of the bucket itself
+    std::uint32_t begin = 0;
+    for (std::size_t i = 0; i < ends.size() - 1; begin = ends[i++]) {
+        std::sort(order.begin() + begin, order.begin() + ends[i],
+                  [&](std::uint16_t a, std::uint16_t b) {
+                      return std::pair(hash[a], a) < std::pair(hash[b], b);
+                  });
+    }
+    return order;
+}
+
 Result<void> check_spellings(const TokenizerFile& file, std::string_view name) {
     constexpr std::uint64_t base = 0x9e3779b97f4a7c15u;
+    std::vector<std::uint64_t> power(max_length + 1, 1);
+    for (std::size_t i = 1; i < power.size(); ++i)
+        power[i] = power[i - 1] * base;
     std::uint64_t total = 0;
-    std::vector<Spelling> spellings(bytes_in_vocab + file.merges.size());
-    for (std::uint32_t id = 0; id < bytes_in_vocab; ++id)
-        spellings[id] = {id + 1, base, 1};
-    for (std::uint32_t id = bytes_in_vocab; id < spellings.size(); ++id) {
+    // A spelling's polynomial hash modulo 2^64 and its length follow from those of its halves, so
+    // no token has to be written out. Narrow numbers: a page of memory costs as much as many
+    // tokens.
+    std::vector<std::uint64_t> hash(bytes_in_vocab + file.merges.size());
+    std::vector<std::uint16_t> length(hash.size());
+    for (std::uint32_t id = 0; id < bytes_in_vocab; ++id) {
+        hash[id] = id + 1;
+        length[id] = 1;
+    }
+    for (std::uint32_t id = bytes_in_vocab; id < hash.size(); ++id) {
         const auto [left, right] = file.merges[id - bytes_in_vocab];
         if (left >= id || right >= id)
             return Error{fmt::format("{}: merge {} joins tokens {} and {}, expected ids below {}",
                                      name, id - bytes_in_vocab, left, right, id)};
-        spellings[id] = joined(spellings[left], spellings[right]);
-        if (spellings[id].length > max_length)
+        const std::uint32_t bytes = std::uint32_t{length[left]} + length[right];
+        if (bytes > max_length)
             return Error{fmt::format("{}: token {} is {} bytes long, expected at most {}", name, id,
-                                     spellings[id].length, max_length)};
-        total += spellings[id].length;
+                                     bytes, max_length)};
+        hash[id] = hash[left] * power[length[right]] + hash[right];
+        length[id] = static_cast<std::uint16_t>(bytes);
+        total += bytes;
     }
     const std::uint64_t most = mean_length * file.merges.size() + spare_length;
     if (total > most)
         return Error{fmt::format("{}: the tokens are {} bytes long together, expected at most {}",
                                  name, total, most)};
-    std::vector<std::uint32_t> order(spellings.size());
-    for (std::uint32_t id = 0; id < order.size(); ++id)
-        order[id] = id;
-    std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-        return std::pair(spellings[a].hash, a) < std::pair(spellings[b].hash, b);
-    });
+    const std::vector<std::uint16_t> order = by_hash(hash);
     for (std::size_t i = 1; i < order.size(); ++i) {
-        const std::uint32_t a = order[i - 1], b = order[i];
-        if (spellings[a].hash == spellings[b].hash && spellings[a].length == spellings[b].length &&
-            spelt(file, a) == spelt(file, b))
+        const std::uint16_t a = order[i - 1], b = order[i];
+        if (hash[a] == hash[b] && length[a] == length[b] && spelt(file, a) == spelt(file, b))
             return Error{fmt::format("{}: tokens {} and {} are spelt alike", name, a, b)};
     }
     return {};
