@@ -73,6 +73,9 @@ struct AttentionBlock {
     std::size_t keys; ///< 1..key_block
     std::size_t head_dim;
     float scale; ///< scores are dot * scale (q8: dot * k_scale * scale)
+    bool first;  ///< the state counts nothing yet: it is set, where it would be joined
+    /// What is read next, if anything: brought near meanwhile, as much as of k and v.
+    const void *next_k, *next_v;
 };
 
 /// The softmax of each head over the keys of some blocks.
@@ -120,7 +123,7 @@ struct Kernels {
     /// f16: rounded to even, at most 65504. q8: round-to-even(x * 127/max|x|), as `quantize`.
     float (*cache_put)(const float* x, std::size_t n, CacheType type, void* y,
                        std::size_t stride) noexcept;
-    /// The softmax of one block alone.
+    /// The softmax of one block; joined with that of the blocks before as by attend_merge.
     void (*attend)(const AttentionBlock& block, const AttentionState& state) noexcept;
     /// Joins the softmax of the blocks before (state) with that of the next one.
     void (*attend_merge)(const AttentionState& state, const AttentionState& next, std::size_t heads,

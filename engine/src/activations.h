@@ -2,37 +2,13 @@
 // Buffers of the forward pass.
 #pragma once
 
+#include "engine/src/zeroed.h"
 #include "kernels/table.h"
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
-#include <new>
-#include <vector>
 
 namespace mnm {
-
-/// Zeroed floats at a cache line, from the system's untouched pages when large.
-class Floats {
-  public:
-    explicit Floats(std::size_t count)
-        : count_(count),
-          base_(static_cast<std::byte*>(std::calloc(count * sizeof(float) + 64, 1))) {
-        if (base_ == nullptr) throw std::bad_alloc();
-        const auto address = reinterpret_cast<std::uintptr_t>(base_);
-        data_ = reinterpret_cast<float*>(base_ + (64 - address % 64) % 64);
-    }
-    Floats(const Floats&) = delete;
-    Floats& operator=(const Floats&) = delete;
-    ~Floats() { std::free(base_); }
-    float* data() const { return data_; }
-    std::size_t count() const { return count_; }
-
-  private:
-    std::size_t count_;
-    std::byte* base_;
-    float* data_;
-};
 
 /// Running softmaxes of attention, each of the query heads that share a key/value head.
 class AttentionStates {
@@ -57,10 +33,10 @@ struct Activations {
           sum(tokens * width / kernels::group) {}
 
     std::size_t cols;
-    Floats x;                      ///< [tokens][cols]
-    std::vector<std::int8_t> q;    ///< [tokens][cols]
-    std::vector<float> scale;      ///< [tokens][cols / group]
-    std::vector<std::int32_t> sum; ///< [tokens][cols / group]
+    Floats x;                 ///< [tokens][cols]
+    Zeroed<std::int8_t> q;    ///< [tokens][cols]
+    Floats scale;             ///< [tokens][cols / group]
+    Zeroed<std::int32_t> sum; ///< [tokens][cols / group]
 
     float* row(std::size_t token) { return x.data() + token * cols; }
 };

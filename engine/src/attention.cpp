@@ -44,9 +44,11 @@ void Session::State::see_keys_and_values(std::size_t layer, std::size_t count) c
         observer->see(Observer::Place::value, layer, {values + h * dim, count, dim, stride});
 }
 
-/// The softmax of one block for the query heads that share a key/value head.
+/// The softmax of one block for the query heads that share a key/value head, joined to `state`
+/// unless that is `fresh`. `fetch` brings the next block near meanwhile.
 void Session::State::attend_block(std::size_t layer, std::size_t kv_head, std::size_t token,
-                                  std::size_t b, const kernels::AttentionState& state) const {
+                                  std::size_t b, const kernels::AttentionState& state, bool fresh,
+                                  bool fetch) const {
     const std::size_t group = config.heads / config.kv_heads;
     const std::size_t visible = position + token + 1 - b * kernels::key_block;
     kernels::AttentionBlock block = cache.block(layer, kv_head, b);
@@ -54,6 +56,12 @@ void Session::State::attend_block(std::size_t layer, std::size_t kv_head, std::s
     block.heads = group;
     block.keys = std::min(visible, kernels::key_block);
     block.scale = 1.0f / std::sqrt(static_cast<float>(config.head_dim));
+    block.first = fresh;
+    if (fetch && visible > kernels::key_block) {
+        const kernels::AttentionBlock next = cache.block(layer, kv_head, b + 1);
+        block.next_k = next.k;
+        block.next_v = next.v;
+    }
     kernel.attend(block, state);
 }
 
@@ -74,17 +82,14 @@ void Session::State::finish_heads(std::size_t layer, std::size_t kv_head, std::s
     if (quantise) quantize(y, mixed, token * mixed.cols + kv_head * width, width);
 }
 
-/// Tokens [begin, end): the cache is walked once for all, and each block merged in order.
+/// Tokens [begin, end): the cache is walked once for all, and each block joined in order.
 void Session::State::attend_tile(std::size_t layer, std::size_t kv_head, std::size_t begin,
-                                 std::size_t end, unsigned worker) {
-    const std::size_t group = config.heads / config.kv_heads;
-    const kernels::AttentionState part = states.at(batch * config.kv_heads + worker);
+                                 std::size_t end) {
     for (std::size_t b = 0; b * kernels::key_block < position + end; ++b) {
         for (std::size_t t = begin; t < end; ++t) {
             if (position + t < b * kernels::key_block) continue;
-            const kernels::AttentionState state = states.at(t * config.kv_heads + kv_head);
-            attend_block(layer, kv_head, t, b, b == 0 ? state : part);
-            if (b != 0) kernel.attend_merge(state, part, group, config.head_dim);
+            attend_block(layer, kv_head, t, b, states.at(t * config.kv_heads + kv_head), b == 0,
+                         t + 1 == end);
         }
     }
     for (std::size_t t = begin; t < end; ++t)
@@ -97,7 +102,7 @@ void Session::State::attend_split(std::size_t layer) {
     const std::size_t group = config.heads / heads;
     parallel.for_ranges(blocks * heads, 1, [&](std::size_t begin, std::size_t end, unsigned) {
         for (std::size_t i = begin; i < end; ++i)
-            attend_block(layer, i % heads, 0, i / heads, parts.at(i));
+            attend_block(layer, i % heads, 0, i / heads, parts.at(i), true, true);
     });
     for (std::size_t h = 0; h < heads; ++h) {
         const kernels::AttentionState state = parts.at(h);
@@ -116,13 +121,12 @@ void Session::State::attention(std::size_t layer, std::size_t count) {
         attend_split(layer);
         return;
     }
-    share(items, 1, read, count, [&](std::size_t b, std::size_t e, unsigned worker) {
+    share(items, 1, read, count, [&](std::size_t b, std::size_t e, unsigned) {
         for (std::size_t i = b; i < e; ++i) {
             const std::size_t turn = i / config.kv_heads;
             const std::size_t tile = turn % 2 == 0 ? turn / 2 : tiles - 1 - turn / 2;
             const std::size_t start = tile * attention_tile;
-            attend_tile(layer, i % config.kv_heads, start, std::min(start + attention_tile, count),
-                        worker);
+            attend_tile(layer, i % config.kv_heads, start, std::min(start + attention_tile, count));
         }
     });
 }

@@ -2,6 +2,7 @@
 // The ids of chunks met before: text repeats its words.
 #pragma once
 
+#include "engine/src/zeroed.h"
 #include "engine/tokenizer.h"
 
 #include <bit>
@@ -9,7 +10,6 @@
 #include <cstdint>
 #include <cstring>
 #include <string_view>
-#include <vector>
 
 namespace mnm {
 
@@ -59,7 +59,7 @@ class ChunkCache {
 
   private:
     static constexpr unsigned bits = 14; ///< 1 MiB: stays in a second-level cache
-    std::vector<Entry> entries_;
+    Zeroed<Entry> entries_;
 };
 
 } // namespace mnm

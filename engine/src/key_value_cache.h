@@ -2,8 +2,7 @@
 // Keys and values of a text's tokens, in the blocks and the number type that the kernels read.
 #pragma once
 
-#include "engine/src/activations.h"
-#include "engine/src/huge_pages.h"
+#include "engine/src/zeroed.h"
 #include "formats/model_config.h"
 #include "kernels/table.h"
 
@@ -11,18 +10,17 @@
 
 namespace mnm {
 
-/// Room for the whole context; pages are taken from the system as tokens are put in.
+/// Room for the whole context; pages are taken from the system as tokens are put in. What a text
+/// of any length uses lies together: blocks come first, then layers, then heads.
 class KeyValueCache {
   public:
     KeyValueCache(const ModelConfig& config, kernels::CacheType type)
-        : kv_heads_(config.kv_heads), dim_(config.head_dim),
+        : layers_(config.layers), kv_heads_(config.kv_heads), dim_(config.head_dim),
           blocks_((config.context + kernels::key_block - 1) / kernels::key_block), type_(type),
-          keys_(floats(config, dim_)), values_(floats(config, kernels::padded(dim_))),
-          scales_(type == kernels::CacheType::q8 ? 2 * slots(config) : 0) {}
+          block_bytes_(key_bytes() + value_bytes() + scale_bytes()),
+          bytes_(blocks_ * layers_ * kv_heads_ * block_bytes_, PageSize::huge) {}
 
-    std::size_t bytes() const {
-        return (keys_.count() + values_.count() + scales_.count()) * sizeof(float);
-    }
+    std::size_t bytes() const { return bytes_.count(); }
     /// Blocks of one key/value head at full context.
     std::size_t blocks() const { return blocks_; }
     /// Bytes that attention reads for `count` tokens of one layer.
@@ -30,40 +28,32 @@ class KeyValueCache {
         return count * kv_heads_ * (dim_ + kernels::padded(dim_)) * width();
     }
 
-    /// Before tokens [from, to) are put in. A short text leaves most pages untouched; a long one is
-    /// read from end to end for each token, and small pages then cost a fifth of the time.
-    void grow(std::size_t from, std::size_t to) {
-        constexpr std::size_t is_long = 4 * kernels::key_block;
-        if (from >= is_long || to < is_long) return;
-        for (const Floats* numbers : {&keys_, &values_})
-            prefer_huge_pages(numbers->data(), numbers->count() * sizeof(float));
-    }
-
     /// Token `place` of one key/value head; `key` (rotated) and `value` hold head_dim numbers.
     void put(const kernels::Kernels& kernel, std::size_t layer, std::size_t kv_head,
              std::size_t place, const float* key, const float* value) {
         constexpr std::size_t block = kernels::key_block;
-        const std::size_t b = index(layer, kv_head, place / block), j = place % block;
-        const std::size_t stride = kernels::padded(dim_);
-        const float k = kernel.cache_put(key, dim_, type_, at(keys_, b * dim_ * block + j), block);
+        const std::size_t j = place % block;
+        std::byte* keys = at(layer, kv_head, place / block);
+        std::byte* values = keys + key_bytes();
+        const float k = kernel.cache_put(key, dim_, type_, keys + j * width(), block);
         const float v =
-            kernel.cache_put(value, dim_, type_, at(values_, (b * block + j) * stride), 1);
+            kernel.cache_put(value, dim_, type_, values + j * kernels::padded(dim_) * width(), 1);
         if (type_ != kernels::CacheType::q8) return;
-        scales_.data()[2 * b * block + j] = k;
-        scales_.data()[(2 * b + 1) * block + j] = v;
+        auto* scales = reinterpret_cast<float*>(values + value_bytes());
+        scales[j] = k;
+        scales[block + j] = v;
     }
 
     /// What a kernel needs of block b of a head, save the queries and the number of keys.
     kernels::AttentionBlock block(std::size_t layer, std::size_t kv_head, std::size_t b) const {
-        constexpr std::size_t block = kernels::key_block;
-        const std::size_t i = index(layer, kv_head, b);
         kernels::AttentionBlock result{};
+        const std::byte* keys = at(layer, kv_head, b);
         result.type = type_;
-        result.k = at(keys_, i * dim_ * block);
-        result.v = at(values_, i * kernels::padded(dim_) * block);
+        result.k = keys;
+        result.v = keys + key_bytes();
         if (type_ == kernels::CacheType::q8) {
-            result.k_scale = scales_.data() + 2 * i * block;
-            result.v_scale = result.k_scale + block;
+            result.k_scale = reinterpret_cast<const float*>(keys + key_bytes() + value_bytes());
+            result.v_scale = result.k_scale + kernels::key_block;
         }
         result.head_dim = dim_;
         return result;
@@ -73,24 +63,21 @@ class KeyValueCache {
     std::size_t width() const {
         return type_ == kernels::CacheType::f32 ? 4 : type_ == kernels::CacheType::f16 ? 2 : 1;
     }
-    std::size_t slots(const ModelConfig& config) const {
-        return config.layers * kv_heads_ * blocks_ * kernels::key_block;
+    std::size_t key_bytes() const { return kernels::key_block * dim_ * width(); }
+    std::size_t value_bytes() const { return kernels::key_block * kernels::padded(dim_) * width(); }
+    std::size_t scale_bytes() const {
+        return type_ == kernels::CacheType::q8 ? 2 * kernels::key_block * sizeof(float) : 0;
     }
-    std::size_t floats(const ModelConfig& config, std::size_t numbers) const {
-        return (slots(config) * numbers * width() + sizeof(float) - 1) / sizeof(float);
-    }
-    std::size_t index(std::size_t layer, std::size_t kv_head, std::size_t b) const {
-        return (layer * kv_heads_ + kv_head) * blocks_ + b;
-    }
-    void* at(const Floats& numbers, std::size_t i) const {
-        return reinterpret_cast<std::byte*>(numbers.data()) + i * width();
+    std::byte* at(std::size_t layer, std::size_t kv_head, std::size_t b) const {
+        return bytes_.data() + ((b * layers_ + layer) * kv_heads_ + kv_head) * block_bytes_;
     }
 
-    std::size_t kv_heads_, dim_, blocks_;
+    std::size_t layers_, kv_heads_, dim_, blocks_;
     kernels::CacheType type_;
-    Floats keys_;   ///< [layer][kv head][block][head_dim][key_block] numbers
-    Floats values_; ///< [layer][kv head][block][key_block][padded(head_dim)] numbers
-    Floats scales_; ///< [layer][kv head][block][2][key_block]: of keys, of values; q8 only
+    /// Of one head: keys [head_dim][key_block], values [key_block][padded(head_dim)] and, q8 only,
+    /// a scale for each key and each value.
+    std::size_t block_bytes_;
+    Zeroed<std::byte> bytes_; ///< [block][layer][kv head][block_bytes_]
 };
 
 } // namespace mnm

@@ -104,7 +104,6 @@ void Session::State::run_layers(std::span<const TokenId> tokens) {
     if (profile != nullptr) profile->start();
     embed(tokens);
     rope.extend(position + count);
-    cache.grow(position, position + count);
     lap(Phase::other);
     for (std::size_t i = 0; i < config.layers; ++i) {
         const Layer& layer = model.layers()[i];

@@ -28,8 +28,7 @@ struct Session::State {
         : model(m), config(m.config()), kernel(k), parallel(p), rope(m.config()),
           cache(m.config(), type), batch(std::min<std::size_t>(batch_limit, config.context)),
           residual(batch * config.width), qkv(batch * config.qkv_rows()),
-          states(batch * config.kv_heads + p.threads(), config.heads / config.kv_heads,
-                 config.head_dim),
+          states(batch * config.kv_heads, config.heads / config.kv_heads, config.head_dim),
           parts(cache.blocks() * config.kv_heads, config.heads / config.kv_heads, config.head_dim),
           normed(p.threads() * config.width), hidden(batch, config.width),
           mixed(batch, config.q_rows()), inner(batch, config.ffn),
@@ -54,7 +53,7 @@ struct Session::State {
     std::size_t position = 0;
     Floats residual;        ///< [batch][D]
     Floats qkv;             ///< [batch][QKV]
-    AttentionStates states; ///< [batch][kv heads], then one for each thread
+    AttentionStates states; ///< [batch][kv heads]
     AttentionStates parts;  ///< [blocks][kv heads]: one token's
     Floats normed;          ///< [threads][D]: a token after the norm, if nobody else wants it
     Activations hidden;     ///< [batch][D]
@@ -87,9 +86,8 @@ struct Session::State {
     void rotate(std::size_t token);
     void remember(std::size_t layer, std::size_t begin, std::size_t end);
     void attend_block(std::size_t layer, std::size_t kv_head, std::size_t token, std::size_t b,
-                      const kernels::AttentionState& state) const;
-    void attend_tile(std::size_t layer, std::size_t kv_head, std::size_t begin, std::size_t end,
-                     unsigned worker);
+                      const kernels::AttentionState& state, bool fresh, bool fetch) const;
+    void attend_tile(std::size_t layer, std::size_t kv_head, std::size_t begin, std::size_t end);
     void attend_split(std::size_t layer);
     void finish_heads(std::size_t layer, std::size_t kv_head, std::size_t token,
                       const kernels::AttentionState& state);

@@ -32,6 +32,9 @@ Lanes load_stored(const int8_t* p) noexcept {
     return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes)),
             _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(bytes, 8)))};
 }
+void fetch(const void* p) noexcept {
+    _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0);
+}
 void store(float* p, Lanes a) noexcept {
     _mm256_storeu_ps(p, a.low);
     _mm256_storeu_ps(p + 8, a.high);

@@ -27,6 +27,9 @@ Lanes load_stored(const int8_t* p) noexcept {
     const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
     return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes));
 }
+void fetch(const void* p) noexcept {
+    _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0);
+}
 void store(float* p, Lanes a) noexcept {
     _mm512_storeu_ps(p, a);
 }

@@ -110,6 +110,9 @@ Lanes load_stored(const int8_t* p) noexcept {
         a.v[i] = simde_mm_cvtepi32_ps(simde_mm_cvtepi8_epi32(bytes));
     return a;
 }
+void fetch(const void* p) noexcept {
+    simde_mm_prefetch(static_cast<const char*>(p), SIMDE_MM_HINT_T0);
+}
 void store(float* p, Lanes a) noexcept {
     for (size_t i = 0; i < 4; ++i)
         simde_mm_storeu_ps(p + 4 * i, a.v[i]);

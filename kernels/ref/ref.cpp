@@ -265,13 +265,17 @@ void attend(const AttentionBlock& block, const AttentionState& state) noexcept {
             lane[j % lanes] += p[j];
             if (scaled) p[j] *= block.v_scale[j];
         }
-        state.max[h] = largest;
-        state.sum[h] = fold(lane);
+        const float before = block.first ? largest : state.max[h];
+        const float top = before > largest ? before : largest;
+        const float keep = exp_one(before - top), take = exp_one(largest - top);
+        state.max[h] = top;
+        state.sum[h] = block.first ? fold(lane) : fused(state.sum[h], keep, fold(lane) * take);
         for (size_t d = 0; d < stride; ++d) {
             float acc = 0;
             for (size_t j = 0; j < block.keys; ++j)
                 acc = fused(p[j], stored(block.v, block.type, j * stride + d), acc);
-            state.out[h * stride + d] = acc;
+            float& out = state.out[h * stride + d];
+            out = block.first ? acc : fused(out, keep, acc * take);
         }
     }
 }

@@ -16,6 +16,7 @@
 //   quarter_sums(x)          in each lane (a + b) + (c + d) of its quarter
 //   clamped(x, low, high)    no NaN among them
 //   held(x)                  x, kept in a register where its load would be repeated
+//   fetch(p)                 the cache line at p, wanted soon
 //   load_stored(p)           sixteen half floats (uint16_t) or int8 as floats
 //   f32_rows, f32_tokens     tile of matmul_f32
 //   score_vectors, value_vectors  vectors of keys scored, and of a head's values summed, at once

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <new>
 #include <random>
 #include <vector>
@@ -14,6 +15,11 @@ namespace mnm::tests {
 
 const kernels::Kernels& reference();
 const kernels::Kernels& level_under_test();
+
+/// Bit for bit.
+inline bool same(const float* a, const float* b, std::size_t n) {
+    return std::memcmp(a, b, n * sizeof(float)) == 0;
+}
 
 /// Cache-line aligned storage followed by guard bytes, as a kernel's scratch or output.
 template <class T>

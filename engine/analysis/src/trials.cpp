@@ -2,7 +2,7 @@
 // Scoring variants against logits that are kept, or made again.
 #include "engine/analysis/trials.h"
 
-#include "engine/src/activations.h"
+#include "engine/src/zeroed.h"
 
 #include <fmt/format.h>
 

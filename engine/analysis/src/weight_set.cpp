@@ -2,7 +2,7 @@
 // Float copies of a model's weights, and encoded ones.
 #include "engine/analysis/weight_set.h"
 
-#include "engine/src/activations.h"
+#include "engine/src/zeroed.h"
 #include "engine/src/finite.h"
 
 #include <fmt/format.h>
