@@ -137,7 +137,7 @@ struct Kernels {
     /// exp of each x: 3e-7 relative over [-87, 88], 0 below -87.33, saturated above 88.3. n a
     /// multiple of lanes.
     void (*exp)(const float* x, std::size_t n, float* y) noexcept;
-    /// Index of the first maximum; n at least 1.
+    /// Index of the first maximum; n at least 1, no NaN.
     std::size_t (*argmax)(const float* x, std::size_t n) noexcept;
 
     /// Among the candidates for 1/scale of a group w that for which (sum wq)^2 / sum q^2 is largest

@@ -158,6 +158,31 @@ void exp_all(const float* x, size_t n, float* y) noexcept {
         store(y + i, exp_lanes(load(x + i)));
 }
 
+size_t argmax(const float* x, size_t n) noexcept {
+    constexpr size_t block = 16 * lanes;
+    size_t first = 0, i = 0; // the place, or the block, of the first maximum so far
+    float best = x[0];
+    for (; i + block <= n; i += block) {
+        Lanes top = load(x + i);
+        for (size_t j = lanes; j < block; j += lanes)
+            top = larger(load(x + i + j), top);
+        const float largest = fold_max(top);
+        if (largest > best) {
+            best = largest;
+            first = i;
+        }
+    }
+    for (; i < n; ++i) {
+        if (x[i] > best) {
+            best = x[i];
+            first = i;
+        }
+    }
+    while (x[first] < best)
+        ++first;
+    return first;
+}
+
 void install_float_kernels(Kernels& table) noexcept {
     table.quantize = quantize;
     table.matmul_f32 = matmul_f32;
@@ -169,5 +194,6 @@ void install_float_kernels(Kernels& table) noexcept {
     table.attend_finish = attend_finish;
     table.softmax = softmax;
     table.exp = exp_all;
+    table.argmax = argmax;
     table.fit_q4 = fit_q4;
 }

@@ -234,10 +234,20 @@ BOOST_AUTO_TEST_CASE(the_probes_of_the_machine_do_what_they_count) {
 }
 
 BOOST_AUTO_TEST_CASE(argmax_is_the_first_maximum) {
-    std::vector<float> x = floats(1000, Fill::random, 81);
-    x[300] = x[700] = 9.0f;
-    BOOST_TEST(level_under_test().argmax(x.data(), x.size()) == 300U);
-    BOOST_TEST(level_under_test().argmax(x.data(), 1) == 0U);
+    const auto found = [](const std::vector<float>& x) {
+        return level_under_test().argmax(x.data(), x.size());
+    };
+    for (const std::size_t n : {1U, 2U, 15U, 255U, 256U, 257U, 1000U, 1024U}) {
+        const std::vector<float> random = floats(n, Fill::random, 81);
+        for (std::size_t place = 0; place < n; place += 1 + n / 37) {
+            std::vector<float> x = random;
+            x[place] = x[n - 1] = 1e9f;
+            BOOST_TEST(found(x) == place);
+            std::fill(x.begin() + static_cast<std::ptrdiff_t>(place), x.end(), -2.0f);
+            BOOST_TEST(found(x) == reference().argmax(x.data(), n));
+        }
+        BOOST_TEST(found(std::vector<float>(n, -HUGE_VALF)) == 0U);
+    }
 }
 
 BOOST_AUTO_TEST_SUITE_END()
