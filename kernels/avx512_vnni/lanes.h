@@ -117,9 +117,70 @@ float fold_max(Lanes a) noexcept {
     return _mm512_reduce_max_ps(a);
 }
 
+/// The largest of each of four vectors, in all lanes of its quarter.
+Lanes quarter_maxima(const Lanes (&v)[4]) noexcept {
+    const auto halves = [](Lanes a, Lanes b) {
+        return larger(_mm512_shuffle_f32x4(a, b, 0x44), _mm512_shuffle_f32x4(a, b, 0xEE));
+    };
+    const Lanes ab = halves(v[0], v[1]), cd = halves(v[2], v[3]);
+    const Lanes four =
+        larger(_mm512_shuffle_f32x4(ab, cd, 0x88), _mm512_shuffle_f32x4(ab, cd, 0xDD));
+    const Lanes two = larger(four, _mm512_permute_ps(four, 0xB1));
+    return larger(two, _mm512_permute_ps(two, 0x4E));
+}
+
+/// Two groups, times a factor each, rounded to even and put together as bytes.
+__m512i rounded(const float* x, Lanes first, Lanes second) noexcept {
+    const Lanes magic = splat(12582912.0f);
+    const auto whole = [&](const float* p, Lanes factor) {
+        const __m512i shifted = _mm512_castps_si512(add(mul(load(p), factor), magic));
+        return _mm512_sub_epi32(shifted, _mm512_castps_si512(magic));
+    };
+    const __m512i a = _mm512_packs_epi32(whole(x, first), whole(x + 16, first));
+    const __m512i b = _mm512_packs_epi32(whole(x + 32, second), whole(x + 48, second));
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    return _mm512_permutexvar_epi32(order, _mm512_packs_epi16(a, b));
+}
+
+/// The first lane of each quarter.
+__m512i of_quarters() noexcept {
+    return _mm512_setr_epi32(0, 4, 8, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+}
+
+/// Four groups side by side.
+void quantize_four(const float* x, int8_t* q, float* scale, int32_t* sum) noexcept {
+    Lanes tops[4];
+    for (size_t g = 0; g < 4; ++g)
+        tops[g] =
+            larger(_mm512_abs_ps(load(x + g * group)), _mm512_abs_ps(load(x + g * group + lanes)));
+    const Lanes largest = quarter_maxima(tops), inverse = div(splat(127.0f), largest);
+    const __mmask16 kept = _mm512_cmp_ps_mask(inverse, splat(3.402823466e+38f), _CMP_LE_OQ);
+    const Lanes factor = _mm512_maskz_mov_ps(kept, inverse);
+    const Lanes scales = _mm512_maskz_div_ps(kept, largest, splat(127.0f));
+    const __m512i ab = rounded(x, _mm512_shuffle_f32x4(factor, factor, 0x00),
+                               _mm512_shuffle_f32x4(factor, factor, 0x55));
+    const __m512i cd = rounded(x + 2 * group, _mm512_shuffle_f32x4(factor, factor, 0xAA),
+                               _mm512_shuffle_f32x4(factor, factor, 0xFF));
+    _mm512_storeu_si512(q, ab);
+    _mm512_storeu_si512(q + 2 * group, cd);
+    const __m512i ones = _mm512_set1_epi8(1), zero = _mm512_setzero_si512();
+    const __m512i sums_ab = _mm512_dpbusd_epi32(zero, ones, ab);
+    const __m512i sums_cd = _mm512_dpbusd_epi32(zero, ones, cd);
+    const __m512i four = _mm512_add_epi32(_mm512_shuffle_i32x4(sums_ab, sums_cd, 0x88),
+                                          _mm512_shuffle_i32x4(sums_ab, sums_cd, 0xDD));
+    const __m512i two = _mm512_add_epi32(four, _mm512_shuffle_epi32(four, _MM_PERM_CDAB));
+    const __m512i one = _mm512_add_epi32(two, _mm512_shuffle_epi32(two, _MM_PERM_BADC));
+    _mm_storeu_ps(scale, _mm512_castps512_ps128(_mm512_permutexvar_ps(of_quarters(), scales)));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(sum),
+                     _mm512_castsi512_si128(_mm512_permutexvar_epi32(of_quarters(), one)));
+}
+
 void quantize(const float* x, size_t n, int8_t* q, float* scale, int32_t* sum) noexcept {
     const __m512 magic = splat(12582912.0f);
-    for (size_t g = 0; g < n / group; ++g, x += group, q += group) {
+    size_t g = 0;
+    for (; g + 4 <= n / group; g += 4)
+        quantize_four(x + g * group, q + g * group, scale + g, sum + g);
+    for (x += g * group, q += g * group; g < n / group; ++g, x += group, q += group) {
         const __m512 a = load(x), b = load(x + lanes);
         const float largest = fold_max(larger(_mm512_abs_ps(a), _mm512_abs_ps(b)));
         const float inverse = 127.0f / largest;
