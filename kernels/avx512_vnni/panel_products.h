@@ -1,97 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Integer products on zmm registers, many tokens: a prompt.
-// 32 rows are packed into two panels in which a register holds four columns of sixteen rows, and
-// each broadcast of four activations serves both.
+// Integer products on zmm registers, many tokens: a prompt. Each broadcast of four activations
+// serves both panels.
 #pragma once
 
+#include "kernels/avx512_vnni/panels.h"
 #include "kernels/avx512_vnni/token_products.h"
 
 namespace mnm::kernels {
 namespace {
-
-constexpr size_t panel_rows = 32; ///< rows packed at once; the next ones are fetched meanwhile
-
-/// Sixteen registers of sixteen dwords, transposed in place.
-void transpose(__m512i* v) noexcept {
-    __m512i t[16];
-    for (int i = 0; i < 16; i += 4) {
-        const __m512i a = _mm512_unpacklo_epi32(v[i], v[i + 1]);
-        const __m512i b = _mm512_unpackhi_epi32(v[i], v[i + 1]);
-        const __m512i c = _mm512_unpacklo_epi32(v[i + 2], v[i + 3]);
-        const __m512i d = _mm512_unpackhi_epi32(v[i + 2], v[i + 3]);
-        t[i] = _mm512_unpacklo_epi64(a, c);
-        t[i + 1] = _mm512_unpackhi_epi64(a, c);
-        t[i + 2] = _mm512_unpacklo_epi64(b, d);
-        t[i + 3] = _mm512_unpackhi_epi64(b, d);
-    }
-    // t[4i + j]: lane l holds column 4l + j of rows 4i..4i+3.
-    for (int j = 0; j < 4; ++j) {
-        const __m512i ab01 = _mm512_shuffle_i32x4(t[j], t[4 + j], 0x44);
-        const __m512i ab23 = _mm512_shuffle_i32x4(t[j], t[4 + j], 0xEE);
-        const __m512i cd01 = _mm512_shuffle_i32x4(t[8 + j], t[12 + j], 0x44);
-        const __m512i cd23 = _mm512_shuffle_i32x4(t[8 + j], t[12 + j], 0xEE);
-        v[j] = _mm512_shuffle_i32x4(ab01, cd01, 0x88);
-        v[4 + j] = _mm512_shuffle_i32x4(ab01, cd01, 0xDD);
-        v[8 + j] = _mm512_shuffle_i32x4(ab23, cd23, 0x88);
-        v[12 + j] = _mm512_shuffle_i32x4(ab23, cd23, 0xDD);
-    }
-}
-
-/// Panels of sixteen rows: register (g * 8 + j) of a panel holds columns 32 g + 4 j .. + 3 of each
-/// row.
-struct Panels {
-    __m512i* bytes[2];
-    float* scales[2]; ///< q4: [groups][16]; q8: [16], one scale a row
-};
-
-void pack_q8(const int8_t* w, size_t row, size_t rows, size_t cols, __m512i* panel) noexcept {
-    const __m512i flip = _mm512_set1_epi8(static_cast<char>(0x80));
-    for (size_t c = 0; c < cols; c += 64) {
-        const __mmask64 mask = cols - c >= 64 ? ~__mmask64{0} : 0xFFFFFFFFU;
-        __m512i v[16];
-        for (size_t r = 0; r < 16; ++r) {
-            const int8_t* source = w + (row + (r < rows ? r : rows - 1)) * cols + c;
-            _mm_prefetch(reinterpret_cast<const char*>(source + panel_rows * cols), _MM_HINT_T1);
-            v[r] = load_bytes(source, mask);
-        }
-        transpose(v);
-        const size_t registers = cols - c >= 64 ? 16 : 8;
-        for (size_t j = 0; j < registers; ++j)
-            panel[c / 4 + j] = _mm512_xor_si512(v[j], flip);
-    }
-}
-
-void pack_q4(const uint8_t* w, const float* scale, size_t row, size_t rows, size_t cols,
-             __m512i* panel, float* scales) noexcept {
-    const __m512i nibble = _mm512_set1_epi8(15);
-    const size_t groups = cols / group;
-    for (size_t g = 0; g < groups; g += 4) {
-        const size_t count = groups - g < 4 ? groups - g : 4;
-        const __mmask64 mask = count == 4 ? ~__mmask64{0} : (__mmask64{1} << (16 * count)) - 1;
-        __m512i v[16];
-        const float* source[16];
-        for (size_t r = 0; r < 16; ++r) {
-            const size_t index = row + (r < rows ? r : rows - 1);
-            const uint8_t* nibbles = w + index * (cols / 2) + g * 16;
-            _mm_prefetch(reinterpret_cast<const char*>(nibbles + panel_rows * cols / 2),
-                         _MM_HINT_T1);
-            v[r] = load_bytes(nibbles, mask);
-            source[r] = scale + index * groups;
-        }
-        transpose(v);
-        __m512 weight_scales[4];
-        load_q4_scales(source, g, count, weight_scales);
-        for (size_t i = 0; i < count; ++i) {
-            __m512i* out = panel + (g + i) * 8;
-            for (size_t j = 0; j < 4; ++j) {
-                const __m512i pairs = v[4 * i + j];
-                out[j] = _mm512_and_si512(pairs, nibble);
-                out[4 + j] = _mm512_and_si512(_mm512_srli_epi16(pairs, 4), nibble);
-            }
-            _mm512_store_ps(scales + (g + i) * 16, weight_scales[i]);
-        }
-    }
-}
 
 /// One tile: up to 32 rows (two panels) by Tokens tokens. Offset: 128 for q8, 8 for q4.
 template <size_t Tokens, size_t Blocks, int Offset>
@@ -180,32 +96,14 @@ void tiles(const Panels& panels, const QuantizedRows& x, float* y, size_t stride
     }
 }
 
-/// Rows [begin, end) in panels of 32: Pack(row, rows, block) fills a panel.
-template <int Offset, class Pack>
-void multiply_panels(size_t begin, size_t end, const QuantizedRows& x, const Target& target,
-                     const Panels& panels, const Pack& pack) noexcept {
-    for (size_t row = begin; row < end; row += panel_rows) {
-        const size_t rows = end - row < panel_rows ? end - row : panel_rows;
-        float* y = target.y + row;
-        pack(row, rows < 16 ? rows : 16, 0);
-        if (rows > 16) {
-            pack(row + 16, rows - 16, 1);
-            tiles<2, Offset>(panels, x, y, target.stride, target.add, rows);
-        } else {
-            tiles<1, Offset>(panels, x, y, target.stride, target.add, rows);
-        }
-    }
-}
-
-Panels panels_in(void* scratch, size_t cols) noexcept {
-    auto* bytes = static_cast<uint8_t*>(scratch);
-    const size_t panel = 16 * cols, scales = 16 * (cols / group) * sizeof(float);
-    Panels panels;
-    for (size_t b = 0; b < 2; ++b) {
-        panels.bytes[b] = reinterpret_cast<__m512i*>(bytes + b * panel);
-        panels.scales[b] = reinterpret_cast<float*>(bytes + 2 * panel + b * scales);
-    }
-    return panels;
+template <int Offset>
+void multiply_panels(const Panels& panels, const QuantizedRows& x, const Target& target, size_t row,
+                     size_t rows) noexcept {
+    float* y = target.y + row;
+    if (rows > 16)
+        tiles<2, Offset>(panels, x, y, target.stride, target.add, rows);
+    else
+        tiles<1, Offset>(panels, x, y, target.stride, target.add, rows);
 }
 
 void matmul_q8(const int8_t* w, const float* scale, size_t begin, size_t end,
@@ -215,10 +113,12 @@ void matmul_q8(const int8_t* w, const float* scale, size_t begin, size_t end,
         return;
     }
     const Panels panels = panels_in(scratch, x.cols);
-    multiply_panels<128>(begin, end, x, target, panels, [&](size_t row, size_t rows, size_t block) {
-        pack_q8(w, row, rows, x.cols, panels.bytes[block]);
-        _mm512_store_ps(panels.scales[block], load_some(scale + row, rows, 0.0f));
-    });
+    each_panel_pair(
+        begin, end,
+        [&](size_t row, size_t rows, size_t block) {
+            pack_q8<false>(w, scale, row, rows, x.cols, panels, block);
+        },
+        [&](size_t row, size_t rows) { multiply_panels<128>(panels, x, target, row, rows); });
 }
 
 void matmul_q4(const uint8_t* w, const float* scale, size_t begin, size_t end,
@@ -228,9 +128,12 @@ void matmul_q4(const uint8_t* w, const float* scale, size_t begin, size_t end,
         return;
     }
     const Panels panels = panels_in(scratch, x.cols);
-    multiply_panels<8>(begin, end, x, target, panels, [&](size_t row, size_t rows, size_t block) {
-        pack_q4(w, scale, row, rows, x.cols, panels.bytes[block], panels.scales[block]);
-    });
+    each_panel_pair(
+        begin, end,
+        [&](size_t row, size_t rows, size_t block) {
+            pack_q4<false>(w, scale, row, rows, x.cols, panels, block);
+        },
+        [&](size_t row, size_t rows) { multiply_panels<8>(panels, x, target, row, rows); });
 }
 
 uint64_t dot_loop(uint64_t count) noexcept {

@@ -9,16 +9,13 @@
 #pragma once
 
 #include "kernels/avx512_vnni/lanes.h"
+#include "kernels/avx512_vnni/rows.h"
 
 namespace mnm::kernels {
 namespace {
 
 /// How many rows ahead the weights are fetched: 12 KB or more in the models this is for.
 constexpr size_t q8_rows_ahead = 16, q4_rows_ahead = 32;
-
-__m512i load_bytes(const void* p, __mmask64 mask) noexcept {
-    return _mm512_maskz_loadu_epi8(mask, p);
-}
 
 /// Sixteen registers of 4 x 4 partial sums: adds within each 128-bit lane, leaving rows 4i..4i+3 in
 /// out[i].
@@ -30,13 +27,6 @@ void fold_lanes(const __m512i* s, __m512i* out) noexcept {
                                            _mm512_unpackhi_epi32(s[4 * i + 2], s[4 * i + 3]));
         out[i] = _mm512_add_epi32(_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b));
     }
-}
-
-/// y[0..rows) = or += value.
-void put(float* y, __m512 value, size_t rows, bool accumulate) noexcept {
-    const auto mask = static_cast<__mmask16>(rows >= 16 ? 0xFFFF : (1U << rows) - 1);
-    if (accumulate) value = _mm512_add_ps(_mm512_maskz_loadu_ps(mask, y), value);
-    _mm512_mask_storeu_ps(y, mask, value);
 }
 
 /// Adds one group to the sixteen accumulators: dot - offset, one fused multiply-add.
@@ -83,26 +73,6 @@ void q8_token(const int8_t* w, const float* scale, size_t begin, size_t end, siz
         const __m512 scales = load_some(scale + row, rows, 0.0f);
         put(y + row, _mm512_mul_ps(acc, scales), rows, accumulate);
     }
-}
-
-/// Scales of groups g..g+count of sixteen rows, one register per group; count <= 4.
-void load_q4_scales(const float* const* source, size_t g, size_t count, __m512* out) noexcept {
-    const auto mask = static_cast<__mmask8>((1U << count) - 1);
-    __m512 v[4];
-    for (size_t i = 0; i < 4; ++i) { // rows i, 4 + i, 8 + i, 12 + i side by side
-        v[i] = _mm512_castps128_ps512(_mm_maskz_loadu_ps(mask, source[i] + g));
-        v[i] = _mm512_insertf32x4(v[i], _mm_maskz_loadu_ps(mask, source[4 + i] + g), 1);
-        v[i] = _mm512_insertf32x4(v[i], _mm_maskz_loadu_ps(mask, source[8 + i] + g), 2);
-        v[i] = _mm512_insertf32x4(v[i], _mm_maskz_loadu_ps(mask, source[12 + i] + g), 3);
-    }
-    const __m512d a = _mm512_castps_pd(_mm512_unpacklo_ps(v[0], v[1]));
-    const __m512d b = _mm512_castps_pd(_mm512_unpackhi_ps(v[0], v[1]));
-    const __m512d c = _mm512_castps_pd(_mm512_unpacklo_ps(v[2], v[3]));
-    const __m512d d = _mm512_castps_pd(_mm512_unpackhi_ps(v[2], v[3]));
-    out[0] = _mm512_castpd_ps(_mm512_unpacklo_pd(a, c));
-    out[1] = _mm512_castpd_ps(_mm512_unpackhi_pd(a, c));
-    out[2] = _mm512_castpd_ps(_mm512_unpacklo_pd(b, d));
-    out[3] = _mm512_castpd_ps(_mm512_unpackhi_pd(b, d));
 }
 
 /// Up to four groups from column group g on; Whole: exactly four.
