@@ -95,6 +95,7 @@ struct Session::State {
     void attention(std::size_t layer, std::size_t count);
     void gate_and_up(const Layer& layer, std::size_t count, std::size_t begin, std::size_t end,
                      unsigned worker);
+    void quantize_swiglu(float* gate, const float* up, std::size_t count, std::size_t row);
     void feed_forward(std::size_t layer, std::size_t count);
     void run_layers(std::span<const TokenId> tokens);
     void head(std::size_t first, std::size_t count);
