@@ -15,7 +15,7 @@ void fetch_stored(const Stored* p) noexcept {
 }
 
 /// p[h * key_block + j] = q[h] . k[j] for Vectors * 16 keys, while the same of `next` is fetched.
-template <size_t Heads, size_t Vectors, class Stored>
+template <size_t Heads, size_t Vectors, bool Fetch, class Stored>
 void score_keys(const float* q, size_t head_dim, const Stored* k, const Stored* next,
                 float* p) noexcept {
     Lanes acc[Heads][Vectors];
@@ -27,7 +27,7 @@ void score_keys(const float* q, size_t head_dim, const Stored* k, const Stored* 
         Lanes keys[Vectors];
         for (size_t i = 0; i < Vectors; ++i) {
             keys[i] = held(load_stored(k + i * lanes));
-            fetch_stored(next + i * lanes);
+            if (Fetch) fetch_stored(next + i * lanes);
         }
         for (size_t h = 0; h < Heads; ++h) {
             const Lanes number = splat(q[h * head_dim + d]);
@@ -73,7 +73,7 @@ Joining<Heads> join_sums(float* max, float* sum, const float* next_max, const fl
 
 /// Sums of p[j] * v[j] for Vectors vectors of Heads heads, keys in order, joined to out; while the
 /// same of `next` is fetched.
-template <size_t Heads, size_t Vectors, class Stored>
+template <size_t Heads, size_t Vectors, bool Fetch, class Stored>
 void weigh_values(const float (*p)[key_block], size_t keys, const Stored* v, const Stored* next,
                   size_t stride, const Joining<Heads>& joining, float* out) noexcept {
     Lanes acc[Heads][Vectors];
@@ -87,7 +87,7 @@ void weigh_values(const float (*p)[key_block], size_t keys, const Stored* v, con
             weight[h] = held(splat(p[h][j]));
         for (size_t i = 0; i < Vectors; ++i) {
             const Lanes value = held(load_stored(v + i * lanes));
-            fetch_stored(next + i * lanes);
+            if (Fetch) fetch_stored(next + i * lanes);
             for (size_t h = 0; h < Heads; ++h)
                 acc[h][i] = fused(weight[h], value, acc[h][i]);
         }
@@ -111,21 +111,22 @@ void scale_keys(float* x, const float* y, size_t keys) noexcept {
         store(x + j, mul(load(x + j), load(y + j)));
 }
 
-template <size_t Heads, class Stored>
+template <size_t Heads, bool Fetch, class Stored>
 void attend_heads(const AttentionBlock& block, const AttentionState& state, size_t h0) noexcept {
     const size_t keys = block.keys, dim = block.head_dim, stride = padded(dim);
     const bool scaled = block.type == CacheType::q8;
     const auto* k = static_cast<const Stored*>(block.k);
     const auto* v = static_cast<const Stored*>(block.v);
-    const auto* next_k = block.next_k == nullptr ? k : static_cast<const Stored*>(block.next_k);
-    const auto* next_v = block.next_v == nullptr ? v : static_cast<const Stored*>(block.next_v);
+    const auto* next_k = Fetch ? static_cast<const Stored*>(block.next_k) : k;
+    const auto* next_v = Fetch ? static_cast<const Stored*>(block.next_v) : v;
     alignas(64) float p[Heads][key_block];
     float largest[Heads], sum[Heads];
     if (keys <= lanes) {
-        score_keys<Heads, 1>(block.q + h0 * dim, dim, k, next_k, p[0]);
+        score_keys<Heads, 1, Fetch>(block.q + h0 * dim, dim, k, next_k, p[0]);
     } else {
         for (size_t j = 0; j < keys; j += score_vectors * lanes)
-            score_keys<Heads, score_vectors>(block.q + h0 * dim, dim, k + j, next_k + j, p[0] + j);
+            score_keys<Heads, score_vectors, Fetch>(block.q + h0 * dim, dim, k + j, next_k + j,
+                                                    p[0] + j);
     }
     for (size_t h = 0; h < Heads; ++h) {
         if (scaled) scale_keys(p[h], block.k_scale, keys);
@@ -151,20 +152,29 @@ void attend_heads(const AttentionBlock& block, const AttentionState& state, size
     size_t d = 0;
     float* out = state.out + h0 * stride;
     for (; d + value_vectors * lanes <= stride; d += value_vectors * lanes)
-        weigh_values<Heads, value_vectors>(p, keys, v + d, next_v + d, stride, joining, out + d);
+        weigh_values<Heads, value_vectors, Fetch>(p, keys, v + d, next_v + d, stride, joining,
+                                                  out + d);
     for (; d < stride; d += lanes)
-        weigh_values<Heads, 1>(p, keys, v + d, next_v + d, stride, joining, out + d);
+        weigh_values<Heads, 1, Fetch>(p, keys, v + d, next_v + d, stride, joining, out + d);
+}
+
+template <bool Fetch, class Stored>
+void attend_groups(const AttentionBlock& block, const AttentionState& state) noexcept {
+    size_t h = 0;
+    for (; h + 3 <= block.heads; h += 3)
+        attend_heads<3, Fetch, Stored>(block, state, h);
+    for (; h + 2 <= block.heads; h += 2)
+        attend_heads<2, Fetch, Stored>(block, state, h);
+    for (; h < block.heads; ++h)
+        attend_heads<1, Fetch, Stored>(block, state, h);
 }
 
 template <class Stored>
 void attend_stored(const AttentionBlock& block, const AttentionState& state) noexcept {
-    size_t h = 0;
-    for (; h + 3 <= block.heads; h += 3)
-        attend_heads<3, Stored>(block, state, h);
-    for (; h + 2 <= block.heads; h += 2)
-        attend_heads<2, Stored>(block, state, h);
-    for (; h < block.heads; ++h)
-        attend_heads<1, Stored>(block, state, h);
+    if (block.next_k == nullptr)
+        attend_groups<false, Stored>(block, state);
+    else
+        attend_groups<true, Stored>(block, state);
 }
 
 void attend(const AttentionBlock& block, const AttentionState& state) noexcept {
