@@ -10,6 +10,10 @@
 #else
 #include <cpuid.h>
 #endif
+#ifdef __linux__
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 #elif defined(__aarch64__) && defined(__linux__)
 #include <asm/hwcap.h>
 #include <sys/auxv.h>
@@ -50,6 +54,16 @@ std::uint64_t extended_control() noexcept {
 #endif
 }
 
+/// Linux gives a process its tiles when it asks for them.
+bool tiles_permitted() noexcept {
+#ifdef __linux__
+    constexpr long request_permission = 0x1023, tile_data = 18; // ARCH_REQ_XCOMP_PERM
+    return syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
+#else
+    return false;
+#endif
+}
+
 constexpr bool bit(std::uint32_t word, unsigned index) {
     return (word >> index & 1U) != 0;
 }
@@ -76,6 +90,9 @@ Cpu detect_cpu() noexcept {
     cpu.avx_vnni_int8 = cpu.avx2 && bit(seven_one.d, 4);
     cpu.avx512_vnni = zmm && cpu.avx2 && bit(seven.b, 16) && bit(seven.b, 17) && bit(seven.b, 30) &&
                       bit(seven.b, 31) && bit(seven.c, 11);
+    const bool tiles = (state & 0x60000) == 0x60000;
+    cpu.amx_int8 =
+        tiles && cpu.avx512_vnni && bit(seven.d, 24) && bit(seven.d, 25) && tiles_permitted();
     return cpu;
 }
 

@@ -18,6 +18,7 @@ void install_avx2(Kernels& table) noexcept;
 void install_avx_vnni(Kernels& table) noexcept;
 void install_avx_vnni_int8(Kernels& table) noexcept;
 void install_avx512_vnni(Kernels& table) noexcept;
+void install_amx_int8(Kernels& table) noexcept;
 void install_neon_dotprod(Kernels& table) noexcept;
 
 namespace {
@@ -49,6 +50,9 @@ constexpr Level levels[] = {
 #endif
 #ifdef MNM_LEVEL_AVX512_VNNI
     {"avx512_vnni", [](const Cpu& cpu) { return cpu.avx512_vnni; }, install_avx512_vnni},
+#endif
+#ifdef MNM_LEVEL_AMX_INT8
+    {"amx_int8", [](const Cpu& cpu) { return cpu.amx_int8; }, install_amx_int8},
 #endif
 #ifdef MNM_LEVEL_NEON_DOTPROD
     {"neon_dotprod", [](const Cpu& cpu) { return cpu.dotprod; }, install_neon_dotprod},

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// avx_vnni_int8 with its dot instruction emulated, on top of the reference.
+// The level MNM_EMULATED with its own instructions emulated, on top of the reference. What else it
+// is made of, MNM_NEEDS says.
 #include "tests/kernels/level_under_test.h"
 
 #include <boost/test/unit_test.hpp>
@@ -8,7 +9,7 @@
 
 namespace mnm::kernels {
 void install_ref(Kernels& table) noexcept;
-void install_avx_vnni_int8(Kernels& table) noexcept;
+void MNM_EMULATED(Kernels& table) noexcept;
 } // namespace mnm::kernels
 
 namespace mnm::tests {
@@ -25,7 +26,7 @@ const kernels::Kernels& reference() {
 const kernels::Kernels& level_under_test() {
     static const kernels::Kernels table = [] {
         kernels::Kernels t = reference();
-        kernels::install_avx_vnni_int8(t);
+        kernels::MNM_EMULATED(t);
         return t;
     }();
     return table;
@@ -33,12 +34,12 @@ const kernels::Kernels& level_under_test() {
 
 namespace {
 
-struct SkipWithoutAvx2 {
-    SkipWithoutAvx2() {
-        if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) std::exit(77);
+struct SkipUnusable {
+    SkipUnusable() {
+        if (!__builtin_cpu_supports(MNM_NEEDS) || !__builtin_cpu_supports("fma")) std::exit(77);
     }
 };
-BOOST_TEST_GLOBAL_FIXTURE(SkipWithoutAvx2);
+BOOST_TEST_GLOBAL_FIXTURE(SkipUnusable);
 
 } // namespace
 } // namespace mnm::tests

@@ -87,6 +87,10 @@ std::vector<Problem> problems() {
             list.push_back({rows, 32 * (1 + (rows + tokens) % 7), tokens, 0, rows % 2 == 0});
         }
     }
+    for (std::size_t tokens = 15; tokens <= 34; ++tokens) { // one tile of tokens, two, and some
+        for (const std::size_t rows : {1U, 15U, 16U, 17U, 35U})
+            list.push_back({rows, 32 * (1 + (rows + tokens) % 7), tokens, 0, tokens % 2 == 0});
+    }
     for (std::size_t groups = 1; groups <= 9; ++groups)
         list.push_back({48, 32 * groups, 1, 16, false});
     for (std::size_t groups = 1; groups <= 9; ++groups)
@@ -134,7 +138,7 @@ BOOST_AUTO_TEST_CASE(q4_in_every_remainder) {
 }
 
 BOOST_AUTO_TEST_CASE(integer_extremes) {
-    for (const std::size_t tokens : {1U, 3U, 8U}) {
+    for (const std::size_t tokens : {1U, 3U, 8U, 17U}) {
         const Problem p{21, 192, tokens, 0, false};
         for (const Bytes weights : all_bytes) {
             for (const Bytes inputs : all_bytes) {
