@@ -304,11 +304,7 @@ Result<void> bench(BenchOptions options) {
     options.decode = std::min(options.decode, context - options.depth);
     MNM_TRY(Measurement measured, measure(options, model.config().vocab, session));
     measured.load = load.count();
-    try {
-        measured.bandwidth = read_bandwidth(parallel, kernels);
-    } catch (const std::bad_alloc&) {
-        return Error{"not enough memory for measuring how fast it is read: 512 MB"};
-    }
+    MNM_TRY(measured.bandwidth, read_bandwidth(parallel, kernels));
     measured.peak = integer_peak(parallel, kernels);
     const Demands demands = demands_of(model, session, options);
     report(options, measured, demands, model, parallel);

@@ -213,27 +213,34 @@ bool starts_with(std::span<const std::byte> bytes, std::string_view magic) {
 Result<FileDescription> describe_file(const std::string& path, bool verify) {
     MNM_TRY(auto mapping, MappedFile::open(path));
     const auto bytes = mapping->bytes();
+    FileDescription description;
+    std::size_t verified = 0;
     if (TokenStream::probe(bytes)) {
         MNM_TRY(const TokenStream stream, TokenStream::open(path));
-        return plain(stream_json(stream, path));
-    }
-    if (starts_with(bytes, "MNTOKZR1")) {
+        description = plain(stream_json(stream, path));
+    } else if (starts_with(bytes, "MNTOKZR1")) {
         MNM_TRY(const TokenizerFile file, parse_tokenizer(bytes, path));
-        return plain(tokenizer_json(file, path));
-    }
-    if (starts_with(bytes, "GGUF")) {
+        description = plain(tokenizer_json(file, path));
+    } else if (starts_with(bytes, "GGUF")) {
         MNM_TRY(const GgufFile file, read_gguf(mapping));
-        return plain(gguf_json(file));
+        description = plain(gguf_json(file));
+    } else if (!is_model(bytes)) {
+        return Error{fmt::format("{}: {}; expected a model (ckpt, mnm1, mnm2, gguf), a "
+                                 "tokenizer.bin or a .tok file",
+                                 path, describe_content(bytes))};
+    } else {
+        MNM_TRY(const ModelFile model, open_model(path));
+        description = {model_json(model), model_text(model)};
+        if (verify) MNM_CHECK(verify_tensors(model));
+        verified = static_cast<std::size_t>(
+            std::count_if(model.tensors.begin(), model.tensors.end(),
+                          [](const TensorView& t) { return t.checksum.has_value(); }));
     }
-    MNM_TRY(const ModelFile model, open_model(path));
-    FileDescription description{model_json(model), model_text(model)};
     if (!verify) return description;
-    MNM_CHECK(verify_tensors(model));
-    const auto verified = std::count_if(model.tensors.begin(), model.tensors.end(),
-                                        [](const TensorView& t) { return t.checksum.has_value(); });
     description.json["tensors_verified"] = verified;
-    description.text += verified == 0 ? "verified        nothing: this format has no checksums\n"
-                                      : fmt::format("verified        {} tensors\n", verified);
+    description.text += fmt::format("{:<16} {}\n", "verified",
+                                    verified == 0 ? "nothing: this format has no checksums"
+                                                  : fmt::format("{} tensors", verified));
     return description;
 }
 

@@ -49,7 +49,8 @@ CLI::Validator id_list() {
     return CLI::Validator(
         [](std::string& value) -> std::string {
             if (parse_ids(value)) return {};
-            return fmt::format("'{}' is not a list of token ids such as 1,2,3", value);
+            return fmt::format("'{}' is not a list of token ids (0 to 4294967295) such as 1,2,3",
+                               value);
         },
         "");
 }

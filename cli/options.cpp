@@ -37,7 +37,9 @@ std::string level_problem(const std::string& level) {
     const auto built = kernels::built_levels();
     const bool known = std::find(built.begin(), built.end(), level) != built.end();
     return fmt::format("kernel level '{}' {}; usable: {}", level,
-                       known ? "is not supported by this processor" : "is not built",
+                       known ? "cannot be used: this processor lacks it, or the system does "
+                               "not allow it"
+                             : "is unknown or not built",
                        joined(kernels::usable_levels()));
 }
 
@@ -145,7 +147,8 @@ void add_engine(CLI::App& parser, EngineOptions& options) {
     add_threads(parser, options);
     parser
         .add_option("--kernel", options.kernel,
-                    "Kernel level (default: MNM_KERNEL, else the fastest usable one)")
+                    "Kernel level; a wrong one lists those that are usable (default: MNM_KERNEL, "
+                    "else the fastest)")
         ->check(CLI::Validator([](std::string& level) { return level_problem(level); }, ""))
         ->type_name("LEVEL");
     parser

@@ -151,12 +151,14 @@ Result<void> study(const Model& model, std::vector<EvaluationRow> rows, bool all
     progress->update(0, 1); // copying a large model takes seconds, and the reference's run too
     options.progress = [&](std::size_t done, std::size_t total) { progress->update(done, total); };
     Parallel parallel(engine.count());
+    // Before the work as well: it takes half a gigabyte that may not be there.
+    MNM_TRY(const double bandwidth, read_bandwidth(parallel, engine.kernels()));
     MNM_TRY(result.study, run_study(model, rows, options, engine.kernels(), parallel));
     progress.reset();
     MNM_CHECK(model.file().mapping->check_unchanged());
     std::optional<double> other;
     if (flags.bandwidth_gb_s) other = *flags.bandwidth_gb_s * 1e9;
-    result.memory = study_memory(model.file(), read_bandwidth(parallel, engine.kernels()), other);
+    result.memory = study_memory(model.file(), bandwidth, other);
     result.seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
 

@@ -62,6 +62,11 @@ Result<void> check_fit(const FoundTokenizer& found, const ModelFile& model) {
 Result<FoundTokenizer> read_tokenizer(const std::string& path) {
     MNM_TRY(auto mapping, MappedFile::open(path));
     if (is_tokenizer_bin(mapping->bytes())) return parse(mapping->bytes(), path);
+    if (!is_model(mapping->bytes())) {
+        return Error{fmt::format("{}: not a tokenizer: {}; expected a tokenizer.bin, or a model "
+                                 "file that holds one",
+                                 path, describe_content(mapping->bytes()))};
+    }
     MNM_TRY(ModelFile model, open_model(path));
     MNM_TRY(auto found, find_tokenizer(model, ""));
     if (!found) return Error{fmt::format("{}: the model file holds no tokenizer", path)};

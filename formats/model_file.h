@@ -109,6 +109,9 @@ struct Format {
 std::span<const Format> model_formats();
 const Format* find_format(std::string_view name);
 
+/// Whether a format knows the file by how it begins.
+bool is_model(std::span<const std::byte> file);
+
 /// Opens any supported model file: probes the content, never the name. The errors say what the
 /// content looks like (an HTML page, a zip, a git-lfs pointer, another program's format) when no
 /// format fits.

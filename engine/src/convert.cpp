@@ -191,6 +191,14 @@ class Converter {
     std::uint64_t total_ = 0;
 };
 
+/// An error that names the unfinished file, of which nobody has heard, names the target.
+Error of_target(Error error, const AtomicFile& out) {
+    const std::string& unfinished = out.temporary_path();
+    if (error.message.starts_with(unfinished))
+        error.message.replace(0, unfinished.size(), out.path());
+    return error;
+}
+
 } // namespace
 
 /// Half-precision numbers end at 65504.
@@ -228,7 +236,10 @@ Result<ConvertReport> convert(const ModelFile& source, const WritePlan& plan, co
             std::byte* scales) { return converter.encode(tensor, row, rows, data, scales); }));
     MNM_CHECK(out.flush());
     // A pipe or a device cannot be read back.
-    if (out.temporary_path() != out.path()) MNM_CHECK(converter.read_back(format, out));
+    if (out.temporary_path() != out.path()) {
+        Result<void> same = converter.read_back(format, out);
+        if (!same) return of_target(same.error(), out);
+    }
     MNM_CHECK(source.mapping->check_unchanged());
 
     ConvertReport report;

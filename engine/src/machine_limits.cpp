@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <vector>
 
 namespace mnm {
@@ -29,13 +30,14 @@ double median_rate(int passes, double units, Pass&& pass) {
 
 } // namespace
 
-double read_bandwidth(Parallel& parallel, const kernels::Kernels& kernels) {
+Result<double> read_bandwidth(Parallel& parallel, const kernels::Kernels& kernels) {
     constexpr std::size_t bytes = std::size_t{512} << 20;
     constexpr std::size_t words_per_grain = 32768; // 256 KiB
     constexpr std::size_t count = bytes / sizeof(std::uint64_t);
 
     // Filled by the threads themselves, so that the pages are there and near to them.
-    const std::unique_ptr<std::uint64_t[]> words(new std::uint64_t[count]);
+    const std::unique_ptr<std::uint64_t[]> words(new (std::nothrow) std::uint64_t[count]);
+    if (!words) return Error{"not enough memory for measuring how fast it is read: 512 MB"};
     parallel.for_ranges(count, words_per_grain, [&](std::size_t begin, std::size_t end, unsigned) {
         for (std::size_t i = begin; i < end; ++i)
             words[i] = i;

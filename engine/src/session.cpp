@@ -189,8 +189,9 @@ Result<void> Session::State::check(std::span<const TokenId> tokens) const {
     const std::string& file = model.file().path();
     if (tokens.empty()) return Error{fmt::format("{}: no tokens to evaluate", file)};
     if (tokens.size() > config.context - position) {
-        return Error{fmt::format("{}: {} tokens after {} exceed the context of {}", file,
-                                 tokens.size(), position, config.context)};
+        const std::string before = position > 0 ? fmt::format(" after {}", position) : "";
+        return Error{fmt::format("{}: {} tokens{} exceed the context of {}", file, tokens.size(),
+                                 before, config.context)};
     }
     for (const TokenId id : tokens) {
         if (id >= config.vocab) {

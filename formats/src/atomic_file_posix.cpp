@@ -130,7 +130,8 @@ Result<AtomicFile> AtomicFile::create(const std::string& path) {
     const bool exists = ::stat(path.c_str(), &status) == 0;
     if (!exists && errno != ENOENT) return failure(path, errno);
     if ((exists && S_ISDIR(status.st_mode)) || path.ends_with('/'))
-        return Error{fmt::format("{}: is a directory, expected the name of a file", path)};
+        return Error{fmt::format("{}: {} a directory, expected the name of a file", path,
+                                 exists ? "is" : "names")};
     if (exists && !S_ISREG(status.st_mode)) {
         file.target_ = file.temporary_ = path;
         const int handle = open_retrying(path, O_WRONLY);

@@ -59,7 +59,8 @@ Result<AtomicFile> AtomicFile::create(const std::string& path) {
     const bool exists = attributes != INVALID_FILE_ATTRIBUTES;
     const bool slash = path.ends_with('/') || path.ends_with('\\');
     if ((exists && (attributes & FILE_ATTRIBUTE_DIRECTORY) != 0) || slash)
-        return Error{fmt::format("{}: is a directory, expected the name of a file", path)};
+        return Error{fmt::format("{}: {} a directory, expected the name of a file", path,
+                                 exists ? "is" : "names")};
     const HANDLE old = CreateFileW(wide.c_str(), GENERIC_WRITE,
                                    FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE, nullptr,
                                    OPEN_EXISTING, 0, nullptr);

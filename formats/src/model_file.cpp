@@ -9,6 +9,9 @@
 #include <fmt/format.h>
 #include <xxhash.h>
 
+#include <algorithm>
+#include <iterator>
+
 namespace mnm {
 
 namespace {
@@ -55,6 +58,11 @@ const Format* find_format(std::string_view name) {
     for (const Format& format : formats)
         if (format.name == name) return &format;
     return nullptr;
+}
+
+bool is_model(std::span<const std::byte> file) {
+    return std::any_of(std::begin(formats), std::end(formats),
+                       [&](const Format& format) { return format.probe(file); });
 }
 
 Result<ModelFile> open_model(const std::string& path) {

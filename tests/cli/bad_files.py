@@ -176,6 +176,13 @@ class BadFiles(command_line.Case):
                     ("quantize", self.model, self.out, "--tokenizer", "FILE"),
                     ("chat", self.model, "--prompt", "x", "--tokenizer", "FILE")])
 
+    def test_what_would_have_been_right_is_named(self):
+        unknown = self.folder / "unknown"
+        unknown.write_bytes(bytes(range(7, 200)))
+        self.bad(1, "info", unknown, names=[unknown, "gguf", "tokenizer.bin", ".tok"])
+        self.bad(1, "chat", self.model, "--tokenizer", unknown, "--prompt", "x",
+                 names=[unknown, "not a tokenizer", "tokenizer.bin"])
+
     def test_a_tokenizer_of_another_model(self):
         data = bytearray(pathlib.Path(TOKENIZER).read_bytes())
         data[24] ^= 1  # the hash

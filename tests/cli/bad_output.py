@@ -12,7 +12,7 @@ import time
 import unittest
 
 import command_line
-from command_line import CHECKPOINT, MODELS, POSIX, TOKENIZER, start
+from command_line import CHECKPOINT, MODELS, POSIX, TOKENIZER, mnm, start
 
 try:
     import fcntl
@@ -38,6 +38,13 @@ def limit_files(size):
     return limit
 
 
+def limit_open(count):
+    """For preexec_fn: no more than these may be open at once."""
+    def limit():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (count, count))
+    return limit
+
+
 class BadOutput(command_line.Case):
     def writers(self, out):
         return [("quantize", CHECKPOINT, out, "-q"), ("gguf", CHECKPOINT, out, "-q"),
@@ -54,6 +61,20 @@ class BadOutput(command_line.Case):
                     self.bad(1, *arguments, names=[why])
         self.assertEqual(self.leftovers(), ["file", "folder"])
         self.assertEqual(file.read_text(), "kept")
+
+    @unittest.skipUnless(POSIX, "files are counted differently here")
+    def test_no_file_may_be_opened_any_more(self):
+        out = self.folder / "o"
+        for arguments in self.writers(out)[:2]:
+            failed = 0
+            for count in range(3, 12):
+                done = mnm(*arguments, preexec_fn=limit_open(count))
+                text = done.stderr.decode()
+                self.assertNotIn("unfinished", text)  # a name that nobody has given
+                if b"open files" in done.stderr and str(out).encode() in done.stderr:
+                    self.assertEqual(done.returncode, 1, text)
+                    failed += 1
+            self.assertGreater(failed, 0)
 
     @unittest.skipUnless(POSIX and os.path.exists("/dev/full"), "there is no /dev/full here")
     def test_a_full_device(self):

@@ -110,12 +110,19 @@ class Evaluate(command_line.Case):
     def test_binary_data_is_no_text(self):
         model = self.quantized("q8")
         self.bad(1, "eval", model, "--data", CHECKPOINT, names=["no text"])
-        self.bad(1, "eval", model, "--data", TOKENIZER, names=["no text"])
+        text = self.bad(1, "eval", model, "--data", TOKENIZER, names=["no text", "a tokenizer"])
+        self.assertNotIn("expected a model", text)
 
     def test_verify_says_what_it_verified(self):
         found = self.json("info", self.quantized("q8"), "--verify")
         self.assertEqual(found["tensors_verified"], len(found["tensors"]))
-        self.assertIn(b"no checksums", self.good("info", CHECKPOINT, "--verify"))
+        gguf = self.folder / "o.gguf"
+        self.good("gguf", CHECKPOINT, gguf, "-q")
+        for file in (CHECKPOINT, gguf, TOKENIZER, DATA):
+            self.assertIn(b"\nverified         nothing: this format has no checksums\n",
+                          self.good("info", file, "--verify"))
+            self.assertEqual(self.json("info", file, "--verify")["tensors_verified"], 0)
+            self.assertNotIn("tensors_verified", self.json("info", file))
 
     def test_logits(self):
         out = self.folder / "logits.npy"
