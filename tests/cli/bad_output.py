@@ -62,7 +62,8 @@ class BadOutput(command_line.Case):
         self.assertEqual(self.leftovers(), ["file", "folder"])
         self.assertEqual(file.read_text(), "kept")
 
-    @unittest.skipUnless(POSIX, "files are counted differently here")
+    # The sanitizers look at memory through pipes of their own, and report what they cannot see.
+    @unittest.skipIf(command_line.SANITIZED or not POSIX, "files are counted differently here")
     def test_no_file_may_be_opened_any_more(self):
         out = self.folder / "o"
         for arguments in self.writers(out)[:2]:

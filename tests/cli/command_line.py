@@ -18,6 +18,7 @@ POSIX = os.name == "posix" and not MNM[-1].endswith(".exe")
 THIN = os.environ.get("MNM_THIN") == "1"
 EMULATED = MNM[0].startswith("qemu-")
 THREAD_SANITIZER = "TSAN_OPTIONS" in os.environ
+SANITIZED = THREAD_SANITIZER or "ASAN_OPTIONS" in os.environ
 MODELS = pathlib.Path(os.environ["MNM_SOURCE_ROOT"]) / "models"
 CHECKPOINT = str(MODELS / "tales-chat.ckpt")
 TOKENIZER = str(MODELS / "tokenizer.bin")
