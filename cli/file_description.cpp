@@ -225,16 +225,19 @@ Result<FileDescription> describe_file(const std::string& path, bool verify) {
         MNM_TRY(const GgufFile file, read_gguf(mapping));
         description = plain(gguf_json(file));
     } else if (!is_model(bytes)) {
-        return Error{fmt::format("{}: {}; expected a model (ckpt, mnm1, mnm2, gguf), a "
-                                 "tokenizer.bin or a .tok file",
-                                 path, describe_content(bytes))};
+        std::string known;
+        for (const Format& format : model_formats())
+            known += fmt::format("{}{}", known.empty() ? "" : ", ", format.name);
+        return Error{fmt::format("{}: {}; expected a model ({}), a tokenizer.bin or a .tok file",
+                                 path, describe_content(bytes), known)};
     } else {
         MNM_TRY(const ModelFile model, open_model(path));
         description = {model_json(model), model_text(model)};
-        if (verify) MNM_CHECK(verify_tensors(model));
-        verified = static_cast<std::size_t>(
-            std::count_if(model.tensors.begin(), model.tensors.end(),
-                          [](const TensorView& t) { return t.checksum.has_value(); }));
+        if (verify) {
+            MNM_CHECK(verify_tensors(model));
+            for (const TensorView& tensor : model.tensors)
+                verified += tensor.checksum ? 1 : 0;
+        }
     }
     if (!verify) return description;
     description.json["tensors_verified"] = verified;

@@ -135,21 +135,28 @@ void multiply(const Panels& panels, const QuantizedRows& x, const Target& target
     }
 }
 
+/// Rows [begin, end), packed by pack(row, rows, panels, block).
+template <bool Q4, class Pack>
+void multiply_rows(size_t begin, size_t end, const QuantizedRows& x, const Target& target,
+                   void* scratch, const Pack& pack) noexcept {
+    const Panels panels = panels_in(scratch, x.cols);
+    tile_shapes(shapes_of_a_group());
+    each_panel_pair(
+        begin, end, [&](size_t row, size_t rows, size_t block) { pack(row, rows, panels, block); },
+        [&](size_t row, size_t rows) { multiply<Q4>(panels, x, target, row, rows); });
+    tile_release();
+}
+
 void matmul_q8(const int8_t* w, const float* scale, size_t begin, size_t end,
                const QuantizedRows& x, const Target& target, void* scratch) noexcept {
     if (x.count < tile_tokens) {
         few_q8(w, scale, begin, end, x, target, scratch);
         return;
     }
-    const Panels panels = panels_in(scratch, x.cols);
-    tile_shapes(shapes_of_a_group());
-    each_panel_pair(
-        begin, end,
-        [&](size_t row, size_t rows, size_t block) {
-            pack_q8<true>(w, scale, row, rows, x.cols, panels, block);
-        },
-        [&](size_t row, size_t rows) { multiply<false>(panels, x, target, row, rows); });
-    tile_release();
+    multiply_rows<false>(begin, end, x, target, scratch,
+                         [&](size_t row, size_t rows, const Panels& panels, size_t block) {
+                             pack_q8<true>(w, scale, row, rows, x.cols, panels, block);
+                         });
 }
 
 void matmul_q4(const uint8_t* w, const float* scale, size_t begin, size_t end,
@@ -158,15 +165,10 @@ void matmul_q4(const uint8_t* w, const float* scale, size_t begin, size_t end,
         few_q4(w, scale, begin, end, x, target, scratch);
         return;
     }
-    const Panels panels = panels_in(scratch, x.cols);
-    tile_shapes(shapes_of_a_group());
-    each_panel_pair(
-        begin, end,
-        [&](size_t row, size_t rows, size_t block) {
-            pack_q4<true>(w, scale, row, rows, x.cols, panels, block);
-        },
-        [&](size_t row, size_t rows) { multiply<true>(panels, x, target, row, rows); });
-    tile_release();
+    multiply_rows<true>(begin, end, x, target, scratch,
+                        [&](size_t row, size_t rows, const Panels& panels, size_t block) {
+                            pack_q4<true>(w, scale, row, rows, x.cols, panels, block);
+                        });
 }
 
 uint64_t dot_loop(uint64_t count) noexcept {
